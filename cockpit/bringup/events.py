@@ -1,0 +1,151 @@
+"""What the runner tells its watchers: the command line and the screen show the same events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from cockpit.model.command import Command, Completed
+from cockpit.model.finding import Finding
+from cockpit.model.progress import Phase
+
+
+class StepName(StrEnum):
+    """The steps of the bring-up, in order."""
+
+    CONNECT = "connect"
+    PREFLIGHT = "preflight"
+    CONTAINERS = "containers"
+    RAY_HEAD = "ray-head"
+    RAY_WORKERS = "ray-workers"
+    MEMBERSHIP = "membership"
+    FLAGS = "flags"
+    LAUNCH = "launch"
+    LOAD = "load"
+    PROMPT = "prompt"
+
+
+class StepState(StrEnum):
+    """Where a step stands."""
+
+    WAITING = "waiting"
+    READY_TO_RUN = "ready-to-run"
+    RUNNING = "running"
+    DONE = "done"
+    NOT_NEEDED = "not-needed"
+    FAILED = "failed"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+class Outcome(StrEnum):
+    """How ``up`` or ``down`` ended."""
+
+    READY = "ready"
+    FAILED = "failed"
+    STALLED = "stalled"
+    TIMEOUT = "timeout"
+    REFUSED = "refused"
+    UNREACHABLE = "unreachable"
+    DETACHED = "detached"
+    DOWN = "down"
+
+
+def now() -> datetime:
+    """The time, with its zone."""
+    return datetime.now().astimezone()
+
+
+@dataclass(frozen=True, slots=True)
+class StepChanged:
+    """A step's state changed. ``reason`` says why, in words; ``host`` where it is one host's doing."""
+
+    step: StepName
+    state: StepState
+    reason: str = ""
+    host: str = ""
+    at: datetime = field(default_factory=now)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandStarted:
+    """A command was sent to a host."""
+
+    step: StepName
+    command: Command
+    at: datetime = field(default_factory=now)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEnded:
+    """A command came to its end."""
+
+    step: StepName
+    completed: Completed
+    at: datetime = field(default_factory=now)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """A rank came further. ``eta`` in seconds from now, None where nothing is known."""
+
+    host: str
+    rank: int | None
+    phase: Phase
+    done: int | None = None
+    total: int | None = None
+    unit: str = ""
+    eta: float | None = None
+    detail: str = ""
+    at: datetime = field(default_factory=now)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A cause was found."""
+
+    finding: Finding
+    at: datetime = field(default_factory=now)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A piece of the test prompt's answer came; ``reasoning`` and ``text`` are kept apart."""
+
+    text: str = ""
+    reasoning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The last event. ``run`` is the run's id, "" where none was started."""
+
+    outcome: Outcome
+    run: str = ""
+    at: datetime = field(default_factory=now)
+
+
+Event = StepChanged | CommandStarted | CommandEnded | LoadProgress | Found | Answered | Ended
+
+
+def to_json(event: Event) -> dict[str, Any] | None:
+    """The event as a line of ``up --json``; None for those the contract has no line for."""
+    match event:
+        case StepChanged():
+            line: dict[str, Any] = {"event": "step", "step": event.step.value, "state": event.state.value}
+            line |= {key: value for key, value in (("host", event.host), ("reason", event.reason)) if value}
+            return line | {"at": event.at.isoformat()}
+        case LoadProgress():
+            line = {"event": "progress", "host": event.host, "rank": event.rank, "phase": event.phase.value}
+            optional = ("done", "total", "unit", "eta", "detail")
+            line |= {key: getattr(event, key) for key in optional if getattr(event, key) not in (None, "")}
+            return line | {"at": event.at.isoformat()}
+        case Found():
+            return {"event": "finding", **event.finding.to_json(), "at": event.at.isoformat()}
+        case Ended():
+            run = {"run": event.run} if event.run else {}
+            return {"event": "end", "outcome": event.outcome.value, **run, "at": event.at.isoformat()}
+        case _:
+            return None

@@ -1,0 +1,1 @@
+"""Reaching a machine: the Host protocol, SSH and this machine itself."""

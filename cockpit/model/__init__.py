@@ -1,0 +1,1 @@
+"""What is declared and what is observed: frozen, typed records without I/O."""

@@ -1,0 +1,18 @@
+"""The root of the cockpit's error tree.
+
+Each room adds its own branch (``hosts.errors`` for reaching machines, and so on). A message says what
+happened, on which host, what was run and what to do; it may hold remote text, which passes
+``logs.sanitise`` where it is shown.
+"""
+
+
+class CockpitError(Exception):
+    """Anything the cockpit can explain to its user."""
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.remedy}" if self.remedy else self.message

@@ -1,0 +1,44 @@
+"""How far a load is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """The phases of a load, in order."""
+
+    STARTING = "starting"
+    CONFIG = "config"
+    RAY = "ray"
+    PLACEMENT = "placement"
+    WORKERS = "workers"
+    NCCL = "nccl"
+    WEIGHTS = "weights"
+    PROFILING = "profiling"
+    COMPILE = "compile"
+    GRAPHS = "graphs"
+    KV_CACHE = "kv-cache"
+    API = "api"
+    READY = "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One step forward of one rank, read from the serve log.
+
+    ``rank`` is None where the line speaks for the whole engine. ``done`` of ``total`` are in ``unit``
+    (``shards``, ``graphs``, ``bytes``). ``ip`` is the rank's address as the log gives it, "" for the head.
+    ``line`` is the line of the serve log, counted by ``\\n`` from 1. ``detail`` holds the line's own figures
+    in words ("took 17.9 s").
+    """
+
+    phase: Phase
+    line: int
+    rank: int | None = None
+    ip: str = ""
+    done: int | None = None
+    total: int | None = None
+    unit: str = ""
+    detail: str = ""
