@@ -25,7 +25,8 @@ _LEVELS = {
 }
 
 _PROCESS = re.compile(
-    r"\((?=[A-Za-z])(?:(?P<name>[\w.:-]+(?: \+\w+)?)[ ,]+)?(?:pid=(?P<pid>[\w-]+)(?:, )?)?(?:ip=(?P<ip>[^\s)]+))?\) ?"
+    r"\((?=[A-Za-z])(?:(?P<name>[\w.:-]+(?: \+\w+)?)[ ,]+)?"
+    r"(?:pid=(?P<pid>[\w-]+)(?:, )?)?(?:ip=(?P<ip>[^\s)]+))?\) ?"
 )
 _BARE = re.compile(r"\((?P<name>raylet|autoscaler \+\w+)\) ?")
 _VLLM = re.compile(
@@ -33,7 +34,8 @@ _VLLM = re.compile(
     r"(?:\[(?P<source>[^\]\s]+:\d+)\]|(?P<old>[\w./-]+:\d+)\]) ?"
 )
 _RAY = re.compile(
-    r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+)\s(?P<level>DEBUG|INFO|WARN|WARNING|ERROR|SUCC|VINFO|VWARN|ERR) "
+    r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+)\s"
+    r"(?P<level>DEBUG|INFO|WARN|WARNING|ERROR|SUCC|VINFO|VWARN|ERR) "
     r"(?P<source>[\w./-]+:\d+) -- ?"
 )
 _RAY_CPP = re.compile(
@@ -45,7 +47,8 @@ _TORCH_CPP = re.compile(
 )
 _NCCL_TIME = re.compile(r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\] (?=[^\s:]+:\d+:\d+ )")
 _NCCL = re.compile(
-    r"(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[\d+\] (?:(?P<source>[\w./-]+:\d+) )?NCCL (?P<level>INFO|WARN|ERROR|TRACE) "
+    r"(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[\d+\] "
+    r"(?:(?P<source>[\w./-]+:\d+) )?NCCL (?P<level>INFO|WARN|ERROR|TRACE) "
 )
 _UVICORN = re.compile(r"(?P<level>INFO|WARNING|ERROR|CRITICAL):     ?\s*")
 _RANK = re.compile(r"\[rank(?P<rank>\d+)\]: ?")
