@@ -1,0 +1,66 @@
+"""Make the lab's model: a small random Qwen3 in several shards. Run by the environment's own Python.
+
+``python tiny_model.py FOLDER`` writes config, tokenizer, chat template, and the weights in four safetensors
+shards with their index: about 1.4 MB, 0.7 M parameters. What it says is gibberish, and the same each time at
+temperature 0. Standard library, torch, tokenizers and transformers only: it imports nothing of the cockpit's.
+"""
+
+import sys
+
+SHARD_SIZE = "400KB"
+"""Gives four shards at these sizes."""
+
+CHAT_TEMPLATE = (
+    "{%- for message in messages -%}"
+    "<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
+    "{%- endfor -%}"
+    "{%- if add_generation_prompt -%}<|im_start|>assistant\n{% endif -%}"
+)
+
+
+def make_tokenizer(folder: str) -> None:
+    """A byte-level BPE tokenizer without merges: one token a byte, and the special tokens."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE(vocab={char: index for index, char in enumerate(alphabet)}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        additional_special_tokens=["<|im_start|>"],
+    )
+    fast.chat_template = CHAT_TEMPLATE
+    fast.save_pretrained(folder)
+
+
+def make_weights(folder: str) -> None:
+    """Random weights by a fixed seed. The vocabulary is rounded up to 384, as TP=2 wants it even."""
+    import torch
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    torch.manual_seed(0)
+    config = Qwen3Config(
+        vocab_size=384,
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=32,
+        max_position_embeddings=2048,
+        tie_word_embeddings=False,
+        bos_token_id=None,
+        eos_token_id=256,
+        pad_token_id=257,
+    )
+    model = Qwen3ForCausalLM(config).to(torch.bfloat16)
+    model.save_pretrained(folder, max_shard_size=SHARD_SIZE)
+
+
+if __name__ == "__main__":
+    make_tokenizer(sys.argv[1])
+    make_weights(sys.argv[1])
