@@ -25,6 +25,7 @@ class Command:
     ``argv`` is a list that only ``hosts.quoting`` turns into a shell line. ``stdin`` is text, most often a
     POSIX sh script for ``sh -s``. Where ``secrets`` names variables, ``stdin`` holds them as ``${NAME}``, and
     their values are put in on the way to the host: plans, runbooks and logs show the names only.
+    ``gives`` names the secret that its standard output is (without the last line break).
     ``limit`` is in seconds; ``timeout(1)`` holds it on the host too, so that a command which is given up
     on ends there even when the connection is gone.
     """
@@ -35,6 +36,7 @@ class Command:
     stdin: str = ""
     secrets: tuple[str, ...] = ()
     limit: float = 30.0
+    gives: str = ""
 
     @property
     def remote_argv(self) -> tuple[str, ...]:
@@ -63,8 +65,12 @@ class Command:
 
 
 def script(host: str, text: str, why: str, *, secrets: tuple[str, ...] = (), limit: float = 30.0) -> Command:
-    """A POSIX sh script for ``host``, fed to ``sh -s`` on standard input: nothing is installed there."""
-    return Command(host, ("sh", "-s"), why, text, secrets, limit)
+    """A POSIX sh script for ``host``, fed to ``sh -s`` on standard input: nothing is installed there.
+
+    The text becomes one brace group: a shell reads a group whole before it runs any of it, so a connection
+    that breaks while the script is on its way runs nothing instead of a part.
+    """
+    return Command(host, ("sh", "-s"), why, f"{{\n{text.rstrip()}\n}}\n", secrets, limit)
 
 
 @dataclass(frozen=True, slots=True)

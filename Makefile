@@ -1,0 +1,44 @@
+# make lab        set everything up and open the cockpit on the embedded lab
+# make test       set everything up and pass the tests
+# make test-all   the full matrices too
+# make bench      the benchmarks, each beside its peer
+
+PYTHON := $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
+	&& { command -v $$p; break; }; done)
+BIN := .venv/bin
+READY := .venv/ready
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: lab test test-all lint packages bench clean
+
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 with venv is needed (Debian: apt-get install python3-venv)."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(READY)
+
+packages: $(READY)
+	$(BIN)/python -m tests.rig.install
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint packages
+	$(PYTEST) -m 'not full'
+
+test-all: lint packages
+	$(PYTEST)
+
+bench: $(READY)
+	for f in tests/bench/bench_*.py; do $(BIN)/python $$f || exit 1; done
+
+lab: $(READY)
+	$(BIN)/spark-cockpit lab up
+	$(BIN)/spark-cockpit up lab
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

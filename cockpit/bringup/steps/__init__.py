@@ -1,0 +1,36 @@
+"""The steps, one module each, in the order they are taken."""
+
+from __future__ import annotations
+
+from cockpit.bringup.events import StepName
+from cockpit.bringup.step import Step
+from cockpit.bringup.steps.connect import Connect
+from cockpit.bringup.steps.containers import Containers
+from cockpit.bringup.steps.flags import Flags
+from cockpit.bringup.steps.launch import Launch
+from cockpit.bringup.steps.load import Load
+from cockpit.bringup.steps.membership import MembershipStep
+from cockpit.bringup.steps.preflight import Preflight
+from cockpit.bringup.steps.prompt import Prompt
+from cockpit.bringup.steps.ray import RayHead, RayWorkers
+
+
+def all_steps() -> tuple[Step, ...]:
+    """Every step, in order."""
+    return (
+        Connect(),
+        Preflight(),
+        Containers(),
+        RayHead(),
+        RayWorkers(),
+        MembershipStep(),
+        Flags(),
+        Launch(),
+        Load(),
+        Prompt(),
+    )
+
+
+def titles() -> dict[StepName, str]:
+    """Each step's name on the screen."""
+    return {step.name: step.title for step in all_steps()}

@@ -1,0 +1,70 @@
+"""Exit statuses, and how an error leaves the program."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import click
+
+from cockpit.bringup.errors import StepError
+from cockpit.bringup.events import Outcome
+from cockpit.bringup.profiles import ProfileNotFound
+from cockpit.bringup.runner import tell
+from cockpit.hosts.errors import AuthenticationFailed, ConnectionLost, HostError, TimedOut, Unreachable
+from cockpit.logs.sanitise import clean
+from cockpit.model.errors import CockpitError
+from cockpit.model.profile_yaml import ProfileError
+
+DONE, FAILED, USAGE, UNREACHABLE, REFUSED, DETACHED = 0, 1, 2, 3, 4, 130
+
+BY_OUTCOME = {
+    Outcome.READY: DONE,
+    Outcome.DOWN: DONE,
+    Outcome.FAILED: FAILED,
+    Outcome.STALLED: FAILED,
+    Outcome.TIMEOUT: FAILED,
+    Outcome.REFUSED: REFUSED,
+    Outcome.UNREACHABLE: UNREACHABLE,
+    Outcome.DETACHED: DETACHED,
+}
+
+
+def status_of(error: CockpitError) -> int:
+    """The exit status the contract has for ``error``."""
+    match error:
+        case ProfileError() | ProfileNotFound():
+            return USAGE
+        case StepError():
+            return BY_OUTCOME[error.outcome]
+        case Unreachable() | ConnectionLost() | TimedOut() | AuthenticationFailed():
+            return UNREACHABLE
+        case HostError():
+            return UNREACHABLE
+        case _:
+            return FAILED
+
+
+@contextmanager
+def leaving() -> Iterator[None]:
+    """Turn what the cockpit can explain into words on standard error and the contract's exit status."""
+    try:
+        yield
+    except CockpitError as error:
+        text = tell(error) if isinstance(error, StepError) else str(error)
+        click.echo(clean(text, multiline=True), err=True)
+        leave(status_of(error))
+    except KeyboardInterrupt:
+        click.echo("\nDetached. What runs on the hosts goes on.", err=True)
+        leave(DETACHED)
+    except BrokenPipeError:
+        # The reader of a pipe has gone (`spark-cockpit logs … | head`): nothing is left to say to anybody.
+        sys.stderr.close()
+        leave(DONE)
+
+
+def leave(status: int) -> NoReturn:
+    """End the program with ``status``."""
+    raise SystemExit(status)

@@ -1,0 +1,243 @@
+"""The verbs of ``spark-cockpit``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from cockpit.cli import exits, show
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class DefaultGroup(click.Group):
+    """A group whose first word may be a profile instead of a verb: then the cockpit opens."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put ``open`` before anything that is neither a verb nor the group's own option."""
+        if not args or (args[0] not in self.commands and args[0] not in ("--help", "-h", "--version")):
+            args = ["open", *args]
+        return super().parse_args(ctx, args)
+
+
+def complete_profile(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """The names of the profiles there are."""
+    from cockpit.bringup.profiles import listing
+
+    return [entry.name for entry in listing() if entry.name.startswith(incomplete)]
+
+
+def profile_argument(function: F) -> F:
+    """The PROFILE argument: a name, or the path of a YAML file."""
+    return click.argument("profile", shell_complete=complete_profile)(function)
+
+
+def json_option(function: F) -> F:
+    """``--json``: the answer as JSON on standard output."""
+    return click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")(function)
+
+
+def trust_option(function: F) -> F:
+    """``--trust-host-key``: the fingerprint of a host key to accept without a question."""
+    return click.option(
+        "--trust-host-key",
+        "trust",
+        multiple=True,
+        metavar="FINGERPRINT",
+        help="Accept the unknown host key with this SHA256 fingerprint, and remember it.",
+    )(function)
+
+
+@click.group(cls=DefaultGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="spark-cockpit", message="%(version)s")
+def cockpit() -> None:
+    """Bring vLLM up on two DGX Sparks, and see why when it does not come up.
+
+    Without a verb, `spark-cockpit [PROFILE]` opens the cockpit.
+    """
+
+
+@cockpit.command("open", hidden=True)
+@click.argument("profile", required=False, shell_complete=complete_profile)
+@click.option("--read-only", is_flag=True, help="Show everything, start nothing.")
+def open_cockpit(profile: str | None, read_only: bool) -> None:
+    """Open the cockpit."""
+    from cockpit.cli.screen import open_screen
+
+    open_screen(profile, read_only=read_only)
+
+
+@cockpit.command()
+@json_option
+def profiles(as_json: bool) -> None:
+    """List the profiles: yours, the shipped ones, the lab's."""
+    from cockpit.cli.verbs import profiles as verb
+
+    verb(as_json=as_json)
+
+
+@cockpit.command()
+@profile_argument
+@click.option("--step", default=None, help="Only this step.")
+@json_option
+def plan(profile: str, step: str | None, as_json: bool) -> None:
+    """Print every command, as it would run. Touches nothing."""
+    from cockpit.cli.verbs import plan as verb
+
+    verb(profile, step=step, as_json=as_json)
+
+
+@cockpit.command()
+@profile_argument
+@json_option
+@trust_option
+def check(profile: str, as_json: bool, trust: tuple[str, ...]) -> None:
+    """Preflight: what stands in the way, on which host. Read-only."""
+    from cockpit.cli.verbs import check as verb
+
+    exits.leave(asyncio.run(verb(profile, as_json=as_json, trust=trust)))
+
+
+@cockpit.command()
+@profile_argument
+@json_option
+@trust_option
+def flags(profile: str, as_json: bool, trust: tuple[str, ...]) -> None:
+    """Judge the profile's flags by the vLLM that will run."""
+    from cockpit.cli.verbs import flags as verb
+
+    exits.leave(asyncio.run(verb(profile, as_json=as_json, trust=trust)))
+
+
+@cockpit.command()
+@profile_argument
+@click.option("--through", default="prompt", help="Stop after this step.")
+@click.option("--force", is_flag=True, help="Launch against the verdict of the flag checks.")
+@click.option("-v", "--verbose", is_flag=True, help="Show each command as it runs.")
+@json_option
+@trust_option
+def up(
+    profile: str, through: str, force: bool, verbose: bool, as_json: bool, trust: tuple[str, ...]
+) -> None:
+    """Take the steps in order, to an answered prompt. Ctrl+C detaches; everything goes on."""
+    from cockpit.cli.verbs import up as verb
+
+    options = {"through": through, "force": force, "verbose": verbose}
+    exits.leave(asyncio.run(verb(profile, as_json=as_json, trust=trust, **options)))
+
+
+@cockpit.command()
+@profile_argument
+@json_option
+@trust_option
+def status(profile: str, as_json: bool, trust: tuple[str, ...]) -> None:
+    """One look at both hosts, the steps and the run."""
+    from cockpit.cli.verbs import status as verb
+
+    exits.leave(asyncio.run(verb(profile, as_json=as_json, trust=trust)))
+
+
+@cockpit.command()
+@profile_argument
+@click.argument("text", required=False)
+@json_option
+@trust_option
+def prompt(profile: str, text: str | None, as_json: bool, trust: tuple[str, ...]) -> None:
+    """Send TEXT, or the profile's test prompt, and stream the answer."""
+    from cockpit.cli.verbs import prompt as verb
+
+    exits.leave(asyncio.run(verb(profile, text, as_json=as_json, trust=trust)))
+
+
+@cockpit.command()
+@profile_argument
+@click.option("--host", default=None, help="Only this host's log.")
+@click.option("--source", default=None, help="Which log: serve (default), or another of --list.")
+@click.option("--list", "listing", is_flag=True, help="List the sources there are.")
+@click.option("--since", default=None, help="Only from this time on: 15:04, 2026-01-31T15:04, or 10m ago as 10m.")
+@click.option("-f", "--follow", is_flag=True, help="Go on as the log grows.")
+@click.option("--raw", is_flag=True, help="The exact bytes, control characters included.")
+@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the exact bytes to FILE.")
+@trust_option
+def logs(profile: str, trust: tuple[str, ...], **options: Any) -> None:
+    """The logs of the run, whole."""
+    from cockpit.cli.logs import logs as verb
+
+    exits.leave(asyncio.run(verb(profile, trust=trust, **options)))
+
+
+@cockpit.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def view(files: tuple[Path, ...]) -> None:
+    """Open the log view on local files."""
+    from cockpit.tui.view_app import ViewApp
+
+    ViewApp(list(files)).run()
+
+
+@cockpit.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH... | PROFILE")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write a report for others to FILE.")
+@json_option
+@trust_option
+def explain(paths: tuple[str, ...], report: Path | None, as_json: bool, trust: tuple[str, ...]) -> None:
+    """Name the cause: of log files, of a folder of logs, or of a profile's last run."""
+    from cockpit.cli.explain import explain as verb
+
+    exits.leave(asyncio.run(verb(paths, report=report, as_json=as_json, trust=trust)))
+
+
+@cockpit.command()
+@profile_argument
+@click.option("--keep-ray", is_flag=True, help="End the run only; Ray and the containers stay.")
+@click.option("-v", "--verbose", is_flag=True, help="Show each command as it runs.")
+@json_option
+@trust_option
+def down(profile: str, keep_ray: bool, verbose: bool, as_json: bool, trust: tuple[str, ...]) -> None:
+    """Undo the steps in reverse, and verify that nothing is left."""
+    from cockpit.cli.verbs import down as verb
+
+    exits.leave(asyncio.run(verb(profile, keep_ray=keep_ray, verbose=verbose, as_json=as_json, trust=trust)))
+
+
+@cockpit.command()
+@profile_argument
+def runbook(profile: str) -> None:
+    """A shell script that does the same without the cockpit."""
+    from cockpit.cli.verbs import runbook as verb
+
+    verb(profile)
+
+
+@cockpit.command()
+@click.argument("action", type=click.Choice(["up", "down", "status"]))
+@json_option
+def lab(action: str, as_json: bool) -> None:
+    """The lab: two hosts on this machine, with real SSH, Ray and vLLM on the CPU."""
+    from cockpit.cli.lab import lab as verb
+
+    verb(action, as_json=as_json)
+
+
+@cockpit.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the shell completion script for SHELL."""
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    if found is not None:
+        click.echo(found(cockpit, {}, "spark-cockpit", "_SPARK_COCKPIT_COMPLETE").source())
+
+
+def main() -> None:
+    """Run the command line; errors leave in words and with the contract's exit status."""
+    with exits.leaving():
+        cockpit(prog_name="spark-cockpit")
+
+
+__all__ = ["cockpit", "main", "show"]
