@@ -51,7 +51,7 @@ class HostSpec:
     fabric: Fabric | None = None
     user: str = ""
     port: int = 0
-    env: Mapping[str, str] = EMPTY
+    env: Mapping[str, str] = field(default_factory=lambda: EMPTY)
 
     @property
     def is_local(self) -> bool:
@@ -72,7 +72,7 @@ class DockerRuntime:
     image: str
     mounts: tuple[str, ...] = ()
     run_flags: tuple[str, ...] = ()
-    env: Mapping[str, str] = EMPTY
+    env: Mapping[str, str] = field(default_factory=lambda: EMPTY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class NativeRuntime:
     """vLLM lives in a virtual environment on the host; ``venv`` is its folder."""
 
     venv: str
-    env: Mapping[str, str] = EMPTY
+    env: Mapping[str, str] = field(default_factory=lambda: EMPTY)
 
 
 RuntimeSpec = DockerRuntime | NativeRuntime
@@ -93,7 +93,7 @@ class RaySpec:
     port: int = 6379
     dashboard_port: int = 8265
     flags: Mapping[str, FlagValue] = field(default_factory=lambda: MappingProxyType({}))
-    env: Mapping[str, str] = EMPTY
+    env: Mapping[str, str] = field(default_factory=lambda: EMPTY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class ServeSpec:
     model: str
     served_name: str = ""
     flags: Mapping[str, FlagValue] = field(default_factory=lambda: MappingProxyType({}))
-    env: Mapping[str, str] = EMPTY
+    env: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     secrets: tuple[str, ...] = ()
     ready_within: float = 3600.0
 
