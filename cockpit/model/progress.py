@@ -7,7 +7,8 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """The phases of a load, in order."""
+    """The phases of a load, in order: vLLM compiles while it profiles, and captures graphs when the KV cache
+    stands (0.24.0, 0.32.0)."""
 
     STARTING = "starting"
     CONFIG = "config"
@@ -18,8 +19,8 @@ class Phase(StrEnum):
     WEIGHTS = "weights"
     PROFILING = "profiling"
     COMPILE = "compile"
-    GRAPHS = "graphs"
     KV_CACHE = "kv-cache"
+    GRAPHS = "graphs"
     API = "api"
     READY = "ready"
 
