@@ -51,7 +51,7 @@ def start(folder: str, argv: Sequence[str], *, log: str = "log", prelude: str = 
         "\n\n", "\n"
     )
     return (
-        _unit(folder, log)
+        _unit(folder, log, make='mkdir -p "$D" || exit\n')
         + _text("start.sh")
         + _write("launch.sh", launch)
         + _write("supervise.sh", "#!/bin/sh\n" + _text("supervise.sh"))
@@ -94,8 +94,13 @@ def stop(folder: str, *, signal: str = "INT", grace: float = 15.0) -> str:
     return _unit(folder) + f"SIGNAL={shlex.quote(signal)}\nGRACE={round(grace)}\n" + _text("stop.sh")
 
 
-def _unit(folder: str, log: str = "log") -> str:
-    return f'D="$STATE"/{shlex.quote(folder)}\n' + _text("process.sh") + f'LOG="$D"/{shlex.quote(log)}\n'
+def _unit(folder: str, log: str = "log", *, make: str = "") -> str:
+    # The folder's real path: ``folder`` may be a link that is set to a later unit one day.
+    return (
+        f'D="$STATE"/{shlex.quote(folder)}\n{make}'
+        'D=$(readlink -f "$D" || echo "$D")\n'
+        f'LOG="$D"/{shlex.quote(log)}\n'
+    ) + _text("process.sh")
 
 
 def _text(name: str) -> str:

@@ -1,4 +1,4 @@
-# The processes of one unit, told apart from all others. $D is the unit's folder.
+# The processes of one unit, told apart from all others. $D is the unit's folder, $LOG its program's output.
 # POSIX sh with builtins only, but for cat, grep and readlink: an image may lack procps and awk.
 
 MARK="SPARK_COCKPIT_UNIT=$D"
@@ -94,4 +94,3 @@ belongs() {
 }
 
 known=
-LOG=

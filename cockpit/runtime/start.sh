@@ -1,5 +1,4 @@
 set -e
-mkdir -p "$D"
 exec 9>"$D/lock"
 flock -w 20 9 || { echo "Another start in $D has been going on for 20 seconds." >&2; exit 1; }
 read_record

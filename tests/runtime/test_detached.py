@@ -269,6 +269,29 @@ def test_a_program_that_is_not_there_ends_with_127(unit: Unit) -> None:
     assert "/nowhere/vllm" in unit.log()
 
 
+def test_a_unit_reached_by_a_link_keeps_to_its_folder(unit: Unit) -> None:
+    """As a run, whose folder is reached by a link that moves on with the next one; and under ``set -eu``."""
+    current = unit.state_folder / "current"
+    for name in ("first", "second"):
+        folder = unit.state_folder / name
+        folder.mkdir()
+        current.unlink(missing_ok=True)
+        current.symlink_to(name)
+        started = unit.sh(
+            f"set -eu\nlast() {{\n{detached.state('current')}}}\nlast\n"
+            + detached.start("current", ["sleep", "1000"])
+        )
+        assert (started.returncode, started.stderr) == (0, "")
+        assert started.stdout.startswith("absent\nstarted ")
+        until(lambda folder=folder: (folder / "program").exists(), "program recorded")  # type: ignore[misc]
+    first, second = (detached.parse_state(unit.sh(detached.state(name)).stdout) for name in ("first", "second"))
+    assert first.state is second.state is ProcessState.RUNNING
+    assert unit.sh(detached.stop("current", signal="TERM", grace=5)).returncode == 0
+    assert detached.parse_state(unit.sh(detached.state("current")).stdout).status == 128 + signal.SIGTERM
+    assert detached.parse_state(unit.sh(detached.state("first")).stdout) == first
+    assert unit.sh(detached.stop("first", signal="KILL", grace=2)).returncode == 0
+
+
 @pytest.mark.parametrize(
     "output", ["", "running\n", "ended\n", "absent status=0\n", "running pid=x\n", "gone\nx"]
 )
