@@ -1,0 +1,172 @@
+"""Finders that know what a log line is: filters by process, rank, level and address; errors; folding."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from cockpit.logs.records import Line, parse_line, stream_of
+from cockpit.logs.search import Buffer, Query, text_lines
+
+LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_TAKEN: Final = 4096
+"""How many characters of a line are looked at for its prefixes."""
+_RANK: Final = re.compile(r"_(?:TP|DP|PP)?(\d+)")
+
+
+def rank_of(line: Line) -> int | None:
+    """The rank that wrote the line: ``[rank1]:``, or the number in ``Worker_TP1``."""
+    if line.rank is not None:
+        return line.rank
+    match = _RANK.search(line.process)
+    return int(match[1][:6]) if match else None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which lines stay; every condition that is set must hold.
+
+    ``level`` is the least that stays ("WARNING"). A line without a level has that of the last one its process
+    wrote; continuation lines without any prefix belong to the line before.
+    ``address`` is Ray's ``ip=``, "head" for the lines without one. ``invert`` turns ``query`` alone round.
+    """
+
+    query: Query | None = None
+    invert: bool = False
+    processes: frozenset[str] = frozenset()
+    ranks: frozenset[int] = frozenset()
+    level: str = ""
+    address: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether every line stays."""
+        return self.query is None and not (self.processes or self.ranks or self.level or self.address)
+
+    def finder(self) -> LineFilter:
+        """A finder of the lines that stay. Raises ``PatternError``."""
+        return LineFilter(self)
+
+    def words(self) -> str:
+        """The filter in words, for the screen."""
+        parts = [f"{'not ' if self.invert else ''}“{self.query.pattern}”"] if self.query else []
+        parts += [" or ".join(sorted(self.processes))] if self.processes else []
+        parts += [f"rank {' or '.join(str(rank) for rank in sorted(self.ranks))}"] if self.ranks else []
+        parts += [f"{self.level} and above"] if self.level else []
+        parts += [f"host {self.address}"] if self.address else []
+        return ", ".join(parts)
+
+
+class LineFilter:
+    """The starts of the lines that a ``Filter`` lets through."""
+
+    def __init__(self, wanted: Filter) -> None:
+        self._wanted = wanted
+        self._pattern = wanted.query.compiled() if wanted.query else None
+        self._parsing = bool(wanted.processes or wanted.ranks or wanted.level or wanted.address)
+        self._last = Line("")
+        self._levels: dict[tuple[str, int | None, str], str] = {}
+
+    def offsets(self, data: Buffer, start: int, end: int, provisional: bool = False) -> list[int]:
+        """The start of each line that stays."""
+        return [at for at, line in text_lines(data, start, end) if self._stays(line, provisional)]
+
+    def _stays(self, text: str, provisional: bool) -> bool:
+        found = self._pattern is None or self._pattern.search(text) is not None
+        if self._pattern is not None and found is self._wanted.invert and not self._parsing:
+            return False
+        if not self._parsing:
+            return True
+        line, level = self._owner(parse_line(text[:_TAKEN]), provisional)
+        return (self._pattern is None or found is not self._wanted.invert) and self._holds(line, level)
+
+    def _owner(self, line: Line, provisional: bool) -> tuple[Line, str]:
+        """The line whose prefixes count for ``line`` (itself, or the one it continues), and its level."""
+        if not line.head and not line.chain and line.rank is None:
+            return self._last, self._levels.get(stream_of(self._last), "")
+        stream = stream_of(line)
+        level = line.level or self._levels.get(stream, "")
+        if not provisional:
+            self._last = line
+            if len(self._levels) > 1000:
+                self._levels.clear()
+            self._levels[stream] = level
+        return line, level
+
+    def _holds(self, line: Line, level: str) -> bool:
+        wanted = self._wanted
+        return (
+            (not wanted.processes or bool(wanted.processes.intersection((line.process, *line.chain))))
+            and (not wanted.ranks or rank_of(line) in wanted.ranks)
+            and (not wanted.address or (line.ip or "head") == wanted.address)
+            and (not wanted.level or (level in LEVELS and LEVELS.index(level) >= LEVELS.index(wanted.level)))
+        )
+
+
+class Errors:
+    """The first line of each run of lines that tell of an error, wherever they come from."""
+
+    _SIGNS: Final = (
+        b"ERROR",
+        b"CRITICAL",
+        b"FATAL",
+        b"Traceback (most recent call last)",
+        b"Error: ",
+        b"NVRM: Xid",
+        b"Out of memory: Killed",
+        b"oom-kill:",
+        b"Segmentation fault",
+        b"segfault at",
+        b"core dumped",
+    )
+
+    def __init__(self) -> None:
+        self._running = False
+
+    def offsets(self, data: Buffer, start: int, end: int, provisional: bool = False) -> list[int]:
+        """The starts of those lines."""
+        lines = sorted({hit for sign in self._SIGNS for hit in _line_starts(data, start, end, sign)})
+        found: list[int] = []
+        expected = start if self._running else -1
+        for line in lines:
+            if line != expected:
+                found.append(line)
+            line_end = data.find(b"\n", line, end)
+            expected = line_end + 1 if line_end >= 0 else end
+        if not provisional and end > start:
+            self._running = bool(lines) and expected == end
+        return found
+
+
+def _line_starts(data: Buffer, start: int, end: int, sign: bytes) -> list[int]:
+    found: list[int] = []
+    at = data.find(sign, start, end)
+    while at >= 0:
+        found.append(max(start, data.rfind(b"\n", start, at) + 1))
+        line_end = data.find(b"\n", at, end)
+        if line_end < 0:
+            break
+        at = data.find(sign, line_end + 1, end)
+    return found
+
+
+class Folding:
+    """The first line of each run of lines that say the same, times and process numbers apart."""
+
+    def __init__(self) -> None:
+        self._key: tuple[str, str] | None = None
+
+    def offsets(self, data: Buffer, start: int, end: int, provisional: bool = False) -> list[int]:
+        """The starts of the lines that differ from the one before."""
+        found: list[int] = []
+        key = self._key
+        for at, text in text_lines(data, start, end):
+            line = parse_line(text) if len(text) <= _TAKEN else Line(text)
+            this = (line.process, line.text)
+            if this != key:
+                found.append(at)
+            key = this
+        if not provisional:
+            self._key = key
+        return found
