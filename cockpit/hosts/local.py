@@ -1,0 +1,262 @@
+"""This machine as a host: the same meaning as by SSH, without a connection that could be lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from cockpit.hosts import quoting
+from cockpit.hosts.errors import ConnectionLost, ForwardFailed, HostError, TimedOut
+from cockpit.hosts.running import (
+    CHUNK,
+    GRACE,
+    Secrets,
+    Tail,
+    collect,
+    conclude,
+    patience,
+    secret_values,
+    within,
+)
+from cockpit.model.command import Command, Completed
+from cockpit.model.profile import HostSpec
+
+CONNECT_TIMEOUT = 5.0
+
+
+class LocalHost:
+    """``hosts.host.Host`` on the machine the cockpit runs on. Made by ``factory.open_host``."""
+
+    def __init__(self, spec: HostSpec, *, secrets: Secrets = None) -> None:
+        self._spec = spec
+        self._secrets = secrets
+        self._connected = False
+        self._home = Path.home()  # where sshd starts a command too
+
+    @property
+    def name(self) -> str:
+        """The profile's name for it."""
+        return self._spec.name
+
+    @property
+    def connected(self) -> bool:
+        """Whether ``connect`` was called and ``close`` was not."""
+        return self._connected
+
+    async def connect(self) -> None:
+        """Nothing to do: this machine is at hand."""
+        self._connected = True
+
+    async def run(self, command: Command, *, check: bool = True) -> Completed:
+        """Run ``command.remote_argv`` to its end; see ``hosts.host.Host``."""
+        data = command.stdin_bytes(secret_values(self._secrets))
+        began = time.monotonic()
+        process = await self._start(command, command.remote_argv)
+        try:
+            async with asyncio.timeout(patience(command)):
+                stdout, stderr = await collect(_LocalPipes(process), data)
+        except TimeoutError:
+            raise TimedOut(self.name, command, command.limit) from None
+        finally:
+            await _end(process)
+        status = _status(process)
+        return conclude(Completed(command, status, stdout, stderr, time.monotonic() - began), check=check)
+
+    @asynccontextmanager
+    async def open(self, command: Command) -> AsyncIterator[LocalStream]:
+        """Start ``command.argv`` and stream it; see ``hosts.host.Host``."""
+        data = command.stdin_bytes(secret_values(self._secrets))
+        process = await self._start(command, quoting.stream_argv(command.argv))
+        stream = LocalStream(self.name, command, process)
+        try:
+            if data:
+                await stream.write(data)
+                await stream.end_input()
+            yield stream
+        finally:
+            await stream.stop()
+            await _end(process)
+
+    @asynccontextmanager
+    async def forward(self, port: int, address: str = "127.0.0.1") -> AsyncIterator[int]:
+        """Relay a free local port to ``address:port``; where nobody listens, its clients see an end at once."""
+        relays: set[asyncio.Task[None]] = set()
+
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            relay = asyncio.ensure_future(_relay(reader, writer, address, port))
+            relays.add(relay)
+            relay.add_done_callback(relays.discard)
+
+        try:
+            server = await asyncio.start_server(accept, "127.0.0.1", 0)
+        except OSError as error:
+            raise ForwardFailed(self.name, f"{address}:{port}", str(error)) from error
+        try:
+            yield int(server.sockets[0].getsockname()[1])
+        finally:
+            server.close()
+            for relay in relays:
+                relay.cancel()
+            if relays:
+                await asyncio.wait(relays)
+
+    async def ping(self) -> float:
+        """The time it takes to start a process here and see it end, in seconds."""
+        began = time.monotonic()
+        await self.run(Command(self.name, ("true",), "see whether this machine answers", limit=5))
+        return time.monotonic() - began
+
+    async def close(self) -> None:
+        """Nothing runs on behalf of a connection here."""
+        self._connected = False
+
+    async def _start(self, command: Command, argv: Sequence[str]) -> Process:
+        if not self._connected:
+            raise ConnectionLost(self.name, "not connected yet", command=command)
+        quoting.join(command.argv)
+        try:
+            return await asyncio.create_subprocess_exec(
+                *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True, cwd=self._home
+            )
+        except OSError as error:
+            raise HostError(
+                self.name,
+                f"could not {command.why}: {argv[0]} does not start: {error.strerror} "
+                f"(run was: {quoting.join(command.argv)}).",
+            ) from error
+
+
+class LocalStream:
+    """``hosts.host.Stream`` on a process of this machine."""
+
+    def __init__(self, host: str, command: Command, process: Process) -> None:
+        self._host = host
+        self._command = command
+        self._process = process
+        self._pipes = _LocalPipes(process)
+        self._errors = Tail()
+        self._watch = asyncio.ensure_future(self._errors.follow(self._pipes.read_errors))
+
+    @property
+    def error_text(self) -> str:
+        """The last of standard error."""
+        return self._errors.text
+
+    async def read(self) -> bytes:
+        """The next bytes of standard output, at most 64 KiB; ``b""`` at its end."""
+        return await self._pipes.read_output()
+
+    async def write(self, data: bytes) -> None:
+        """Give ``data`` to standard input."""
+        try:
+            await self._pipes.put(data)
+        except OSError as error:
+            raise ConnectionLost(self._host, "it reads no input any more", command=self._command) from error
+
+    async def end_input(self) -> None:
+        """End standard input."""
+        self._pipes.end_input()
+
+    async def wait(self) -> int:
+        """The exit status once standard output has ended."""
+        while await self.read():
+            pass
+        await self._process.wait()
+        return _status(self._process)
+
+    async def stop(self) -> None:
+        """Stop following standard error."""
+        self._watch.cancel()
+        await asyncio.wait({self._watch})
+
+
+class _LocalPipes:
+    """``running.Pipes`` of a process of this machine."""
+
+    def __init__(self, process: Process) -> None:
+        if process.stdin is None or process.stdout is None or process.stderr is None:
+            raise ValueError("the process was started without pipes")
+        self._process = process
+        self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
+
+    async def feed(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            await self.put(data)
+        self.end_input()
+
+    async def put(self, data: bytes) -> None:
+        self._stdin.write(data)
+        await self._stdin.drain()
+
+    def end_input(self) -> None:
+        self._stdin.close()
+
+    async def read_output(self) -> bytes:
+        return await self._stdout.read(CHUNK)
+
+    async def read_errors(self) -> bytes:
+        return await self._stderr.read(CHUNK)
+
+    @property
+    def ended(self) -> bool:
+        return self._process.returncode is not None
+
+    async def wait(self) -> None:
+        await self._process.wait()
+
+
+async def _end(process: Process) -> None:
+    """End the process and its group: SIGTERM, then SIGKILL. Never waits for long."""
+    try:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if process.returncode is not None:
+                break
+            _signal_group(process.pid, number)
+            await within(GRACE, process.wait())
+    finally:
+        if process.returncode is None:
+            _signal_group(process.pid, signal.SIGKILL)
+        if process.stdin is not None:
+            process.stdin.close()
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, number)
+
+
+def _status(process: Process) -> int:
+    """The exit status; 128 + n after signal n, as shells have it."""
+    status = process.returncode
+    if status is None:
+        raise ValueError("the process has not ended")
+    return status if status >= 0 else 128 - status
+
+
+async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str, port: int) -> None:
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT):
+            far_reader, far_writer = await asyncio.open_connection(address, port)
+    except OSError:
+        writer.close()
+        return
+    try:
+        await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
+    finally:
+        writer.close()
+        far_writer.close()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await reader.read(CHUNK):
+            writer.write(data)
+            await writer.drain()
+        writer.write_eof()

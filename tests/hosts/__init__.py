@@ -1,0 +1,1 @@
+"""Reaching a machine, tried on real OpenSSH servers."""
