@@ -109,4 +109,4 @@ def _text(name: str) -> str:
 
 def _write(name: str, text: str) -> str:
     word, body = heredoc(text)
-    return f'(umask 077; cat >"$D/{name}") {word}\n{body}'
+    return f'(umask 077; cat >"$D/{name}") {word} || exit\n{body}'

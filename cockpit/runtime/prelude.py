@@ -21,12 +21,25 @@ def state_folder(profile: Profile) -> str:
     return f'STATE="${{XDG_STATE_HOME:-$HOME/.local/state}}/spark-cockpit/"{name}\nexport STATE\n'
 
 
+STATE_PATH = "$STATE/"
+"""A variable's value that begins so is a path in the state folder, whose place only the host knows."""
+
+
 def exports(env: Mapping[str, str]) -> str:
-    """sh text that exports ``env``. Names are checked: they stand unquoted."""
+    """sh text that exports ``env``; a leading ``$STATE/`` of a value is put in on the host, nothing else is.
+
+    Names are checked, for they stand unquoted; raises ``ValueError``.
+    """
     for name in env:
         if not (name.isascii() and name.isidentifier()):
             raise ValueError(f"not a variable's name: {name!r}")
-    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in env.items())
+    return "".join(f"export {name}={_value(value)}\n" for name, value in env.items())
+
+
+def _value(value: str) -> str:
+    if value.startswith(STATE_PATH):
+        return f'"$STATE"/{shlex.quote(value.removeprefix(STATE_PATH))}'
+    return shlex.quote(value)
 
 
 def runtime_env(runtime: RuntimeSpec, host: HostSpec, env: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,164 @@
+"""Ray's processes on the hosts: commands that start, watch and stop them.
+
+Ray runs on each host as the detached process ``$STATE/ray``: ``ray start --block``, which ends every process
+of its node when it is told to, and itself when one of them dies. Nothing else is ever stopped: ``ray stop``
+would end the user's other Ray too.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+from cockpit.cluster.arguments import ray_start, temp_dir
+from cockpit.cluster.environment import TOKEN, environment_for, join, ray_address
+from cockpit.cluster.texts import python
+from cockpit.model.command import Command
+from cockpit.model.profile import HostSpec, Profile, Role
+from cockpit.runtime import detached
+from cockpit.runtime.prelude import heredoc
+from cockpit.runtime.runtime import Runtime
+
+FOLDER = "ray"
+"""Ray's folder below ``$STATE``; its output is in ``ray/log``."""
+
+SECRET = "RAY_TOKEN"
+"""The name under which the cluster's token travels from the head to the workers."""
+
+START_LIMIT = 90.0
+"""Seconds for ``ray start``: 5 to 8 on a quiet host, up to 30 on a busy one (measured, Ray 2.60)."""
+
+
+def head_command(profile: Profile, runtime: Runtime) -> Command:
+    """Start Ray's head, or find that it runs; returns when its GCS and its dashboard answer.
+
+    Makes the cluster's token where there is none. Ends with 1 and the reason when a port is taken, which is
+    then left alone, and with the end of Ray's output when it doesn't come up.
+    """
+    ports = (profile.ray.port, profile.ray.dashboard_port)
+    return _start(profile, runtime, profile.head, "start Ray's head", _MAKE_TOKEN + _free(profile.head, *ports))
+
+
+def worker_command(profile: Profile, runtime: Runtime, host: HostSpec) -> Command:
+    """Start Ray on the worker ``host``, or find that it runs; returns when it has joined the head.
+
+    Needs the secret ``RAY_TOKEN``. The head is tried first, for 5 s: ``ray start`` would wait for a dead one.
+    """
+    word, body = heredoc(f"${{{SECRET}}}")
+    token = f'(umask 077; mkdir -p "$STATE/{FOLDER}"; tr -d "\\n" >"$STATE/{TOKEN}") {word}\n{body}'
+    text = token + _reachable(profile, host)
+    command = _start(profile, runtime, host, f"join {host.name} to Ray's head", text)
+    return replace(command, secrets=(SECRET,))
+
+
+def token_command(profile: Profile, runtime: Runtime) -> Command:
+    """Read the cluster's token on the head; its output is the secret ``RAY_TOKEN``."""
+    command = runtime.script(profile.head, f'cat "$STATE/{TOKEN}"\n', "read the cluster's token", limit=15)
+    return replace(command, gives=SECRET)
+
+
+def state_command(profile: Profile, runtime: Runtime, host: HostSpec) -> Command:
+    """Whether Ray of this cluster runs on ``host``; ``detached.parse_state`` reads the answer."""
+    return runtime.script(host, detached.state(FOLDER), "see whether the cluster's Ray runs", limit=15)
+
+
+def stop_commands(profile: Profile, runtime: Runtime) -> tuple[Command, ...]:
+    """Stop Ray on every host, the workers first, the head last; each verifies that nothing of it is left."""
+    return tuple(stop_command(profile, runtime, host) for host in (*reversed(profile.workers), profile.head))
+
+
+def stop_command(profile: Profile, runtime: Runtime, host: HostSpec) -> Command:
+    """Stop this cluster's Ray on ``host``, and take its token away; fails while anything of it runs."""
+    text = f'(\n{detached.stop(FOLDER, signal="TERM", grace=12)}) || exit\nrm -f "$STATE/{TOKEN}"\n'
+    return runtime.script(host, text, f"stop the cluster's Ray on {host.name}", limit=40)
+
+
+_MAKE_TOKEN = (
+    f'mkdir -p "$STATE/{FOLDER}"\n'
+    f'if [ ! -s "$STATE/{TOKEN}" ]; then\n'
+    "  (umask 077; python3 -I -c 'import secrets; print(secrets.token_hex(32), end=\"\")' "
+    f'>"$STATE/{TOKEN}.new") || exit\n'
+    f'  mv "$STATE/{TOKEN}.new" "$STATE/{TOKEN}" || exit\n'
+    "fi\n"
+)
+
+
+def _free(host: HostSpec, *ports: int) -> str:
+    return (
+        "if ! problem=$(\n"
+        + python("ports", "free", "-", *(str(port) for port in ports)).replace(" <<", " 2>&1 <<", 1)
+        + f'); then\n  echo {host.name}": $problem" >&2\n  exit 1\nfi\n'
+    )
+
+
+def _reachable(profile: Profile, host: HostSpec) -> str:
+    head, port = profile.head, profile.ray.port
+    says = f"{host.name} can't reach {head.name}'s Ray at {ray_address(profile)}:"
+    advice = "Does Ray's head run, is the fabric up on both hosts, and does a firewall let the port through?"
+    return (
+        "if ! problem=$(\n"
+        + python("ports", "answers", head.cluster_address, str(port)).replace(" <<", " 2>&1 <<", 1)
+        + f'); then\n  echo {shlex.quote(says)}" $problem. "{shlex.quote(advice)} >&2\n  exit 1\nfi\n'
+    )
+
+
+def _start(profile: Profile, runtime: Runtime, host: HostSpec, why: str, before: str) -> Command:
+    environment = {k: v for k, v in environment_for(profile, host).items() if k != "RAY_ADDRESS"}
+    text = (
+        f"ray_state() (\n{detached.state(FOLDER)})\n"
+        + 'case "$(ray_state)" in running*) echo "already running"; exit 0 ;; esac\n'
+        + before
+        + "unset RAY_ADDRESS\n"
+        + _own_folder(temp_dir(profile, host))
+        + f'LOG="$STATE/{FOLDER}/log"\n'
+        + 'SIZE=$(stat -c %s "$LOG" 2>/dev/null || echo 0)\n'
+        + f"(\n{detached.start(FOLDER, ray_start(profile, host))}) || exit\n"
+        + _wait(profile, host)
+    )
+    return runtime.script(host, text, why, env=environment, limit=START_LIMIT)
+
+
+def _own_folder(path: str) -> str:
+    word = shlex.quote(path)
+    return (
+        f"(umask 077; mkdir -p {word})\n"
+        f"if [ ! -O {word} ]; then\n"
+        f"  echo {word}' belongs to another user. Set temp-dir in ray.flags to a folder of your own.' >&2\n"
+        "  exit 1\n"
+        "fi\n"
+    )
+
+
+def _wait(profile: Profile, host: HostSpec) -> str:
+    """sh text that waits until Ray says it has started, and tells the end of its output when it does not."""
+    dashboard = python("ports", "answers", "127.0.0.1", str(profile.ray.dashboard_port))
+    late = f"{host.name}: Ray is not up after {START_LIMIT - 10:g} s; it still runs."
+    answers = f"answers() (\n{dashboard})\n" if host.role is Role.HEAD else "answers() { :; }\n"
+    return (
+        answers
+        + f"END=$(($(date +%s) + {START_LIMIT - 10:g}))\n"
+        + 'output() { tail -c "+$((SIZE + 1))" "$LOG"; }\n'
+        + "while :; do\n"
+        + '  case "$(ray_state)" in running*) ;; *)\n'
+        + f"    echo {shlex.quote(f'{host.name}: Ray ended while it started:')} >&2\n"
+        + "    output | tail -n 30 >&2\n    exit 1 ;;\n  esac\n"
+        + '  if output | grep -q "Ray runtime started" && answers 2>/dev/null; then exit 0; fi\n'
+        + '  if [ "$(date +%s)" -ge "$END" ]; then\n'
+        + "    output | tail -n 30 >&2\n"
+        + f"    echo {shlex.quote(late)} >&2\n"
+        + "    exit 1\n  fi\n"
+        + "  sleep 0.3\ndone\n"
+    )
+
+
+__all__ = [
+    "FOLDER",
+    "SECRET",
+    "head_command",
+    "join",
+    "state_command",
+    "stop_command",
+    "stop_commands",
+    "token_command",
+    "worker_command",
+]
