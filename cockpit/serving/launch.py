@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from cockpit.model.command import Command
 from cockpit.model.profile import DockerRuntime, Profile
 from cockpit.runtime import detached
+from cockpit.runtime.prelude import exports, heredoc
 from cockpit.runtime.runtime import Runtime
 from cockpit.serving.arguments import serve_argv
 
@@ -27,7 +28,6 @@ LOG = "serve.log"
 
 _ALREADY = "already-running"
 _STARTED = "started"
-_END = "END-OF-SECRET"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,23 +189,21 @@ def parse_runs(output: bytes) -> tuple[PastRun, ...]:
 
 def _prelude(profile: Profile, environment: Mapping[str, str]) -> str:
     """The head of launch.sh: the environment, and the secrets, whose files are gone once read."""
-    lines = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
-    folder = f'"$STATE/{CURRENT}/secrets"'
-    lines += [f"{name}=$(cat {folder}/{name}) && export {name}" for name in profile.serve.secrets]
-    if profile.serve.secrets:
-        lines.append(f"rm -rf {folder}")
-    return "\n".join(lines) + "\n"
+    text, folder = exports(environment), '"$SPARK_COCKPIT_UNIT/secrets"'
+    for name in profile.serve.secrets:
+        text += f"{name}=$(cat {folder}/{name})\nexport {name}\n"
+    return text + (f"rm -rf {folder}\n" if profile.serve.secrets else "")
 
 
 def _secrets(profile: Profile) -> str:
     """Each secret in a file of its own that only the user can read; the value comes in on standard input."""
     if not profile.serve.secrets:
         return ""
-    files = "".join(
-        f"cat > \"$STATE/runs/$run/secrets/{name}\" <<'{_END}'\n${{{name}}}\n{_END}\n"
-        for name in profile.serve.secrets
-    )
-    return f'umask 077\nmkdir "$STATE/runs/$run/secrets"\n{files}'
+    text = 'umask 077\nmkdir "$STATE/runs/$run/secrets"\n'
+    for name in profile.serve.secrets:
+        word, body = heredoc(f"${{{name}}}")
+        text += f'cat >"$STATE/runs/$run/secrets/{name}" {word}\n{body}'
+    return text
 
 
 def _record(profile: Profile, environment: Mapping[str, str], image_id: str) -> str:

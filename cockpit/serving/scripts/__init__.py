@@ -1,0 +1,1 @@
+"""Python scripts that hosts run, fed on standard input; the cockpit reads them as text."""
