@@ -20,8 +20,8 @@ CHAT_TEMPLATE = (
 
 def make_tokenizer(folder: str) -> None:
     """A byte-level BPE tokenizer without merges: one token a byte, and the special tokens."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # type: ignore[import-not-found]
+    from transformers import PreTrainedTokenizerFast  # type: ignore[import-not-found]
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokenizer = Tokenizer(models.BPE(vocab={char: index for index, char in enumerate(alphabet)}, merges=[]))
@@ -39,7 +39,7 @@ def make_tokenizer(folder: str) -> None:
 
 def make_weights(folder: str) -> None:
     """Random weights by a fixed seed. The vocabulary is rounded up to 384, as TP=2 wants it even."""
-    import torch
+    import torch  # type: ignore[import-not-found]
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     torch.manual_seed(0)

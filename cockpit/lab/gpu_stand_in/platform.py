@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 
-from vllm.platforms.cpu import CpuPlatform
+from vllm.platforms.cpu import CpuPlatform  # type: ignore[import-not-found]
 
 _SAID = "SPARK_COCKPIT_STAND_IN_SAID"
 
