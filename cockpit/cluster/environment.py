@@ -44,6 +44,8 @@ def environment_for(profile: Profile, host: HostSpec) -> Mapping[str, str]:
         "RAY_ADDRESS": ray_address(profile),
         "RAY_memory_monitor_refresh_ms": "0",
         "RAY_USAGE_STATS_ENABLED": "0",
+        # Ray 2.60 drains a node for up to 30 s before it ends, for Ray Serve's sake.
+        "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
         "RAY_DEDUP_LOGS": "0",
         "RAY_COLOR_PREFIX": "0",
         **_AUTHENTICATION,

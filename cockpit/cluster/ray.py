@@ -69,7 +69,10 @@ def stop_commands(profile: Profile, runtime: Runtime) -> tuple[Command, ...]:
 
 def stop_command(profile: Profile, runtime: Runtime, host: HostSpec) -> Command:
     """Stop this cluster's Ray on ``host``, and take its token away; fails while anything of it runs."""
-    text = f'(\n{detached.stop(FOLDER, signal="TERM", grace=12)}) || exit\nrm -f "$STATE/{TOKEN}"\n'
+    # To `ray start` alone: it ends the others in their order. After a signal to all, the raylet waits on.
+    text = (
+        f'(\n{detached.stop(FOLDER, signal="TERM", grace=12, group=False)}) || exit\nrm -f "$STATE/{TOKEN}"\n'
+    )
     return runtime.script(host, text, f"stop the cluster's Ray on {host.name}", limit=40)
 
 

@@ -87,11 +87,15 @@ def parse_state(output: str) -> Process:
     )
 
 
-def stop(folder: str, *, signal: str = "INT", grace: float = 15.0) -> str:
-    """sh text that ends the process: ``signal`` to the group, ``grace`` seconds, then SIGKILL to all that is
-    left of its session, its descendants and those with its mark; prints what it did; status 0 when nothing
-    of it runs any more. Takes at most ``grace`` + 10 seconds."""
-    return _unit(folder) + f"SIGNAL={shlex.quote(signal)}\nGRACE={round(grace)}\n" + _text("stop.sh")
+def stop(folder: str, *, signal: str = "INT", grace: float = 15.0, group: bool = True) -> str:
+    """sh text that ends the process: ``signal`` to the group (without ``group`` to the program alone),
+    ``grace`` seconds, then SIGKILL to all that is left of its session, its descendants and those with its
+    mark; prints what it did; status 0 when nothing of it runs any more. Takes at most ``grace`` + 10 s."""
+    return (
+        _unit(folder)
+        + f"SIGNAL={shlex.quote(signal)}\nGRACE={round(grace)}\nGROUP={'yes' if group else 'no'}\n"
+        + _text("stop.sh")
+    )
 
 
 def _unit(folder: str, log: str = "log", *, make: str = "") -> str:

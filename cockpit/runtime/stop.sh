@@ -23,7 +23,9 @@ read_record
 look
 if [ -z "$ours" ]; then echo "nothing of it runs"; exit 0; fi
 first=$ours began_at=$(date +%s)
-if running || [ "$trusted" = yes ]; then
+if [ "$GROUP" = no ] && alive "$program" "$program_began"; then
+  kill -s "$SIGNAL" "$program" 2>/dev/null || :
+elif running || [ "$trusted" = yes ]; then
   kill -s "$SIGNAL" -- "-$leader" 2>/dev/null || send "$SIGNAL"
 else
   send "$SIGNAL"
