@@ -1,0 +1,260 @@
+"""Following a source on a host into its spool, for as long as it takes.
+
+``Follower.run`` never ends by itself: a lost link, a host that is down, a source that is not there yet are
+told and tried again. Watchers get events; the bytes are in the spool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Final
+
+from cockpit.hosts.errors import AuthenticationFailed, HostConfigError, HostError, HostKeyError
+from cockpit.hosts.host import Host, Stream
+from cockpit.logs.frames import Data, FrameError, Frames, Note
+from cockpit.logs.spool import Mark, Spool
+from cockpit.model.command import Command
+from cockpit.model.errors import CockpitError
+
+LEASE: Final = 900
+"""Seconds after which a follower on a host ends by itself, to be started anew where it stopped: one whose
+reader vanished without a trace must not stay."""
+SILENCE: Final = 15.0
+"""Seconds without a byte (a follower says every 3 that it lives) after which the link counts as lost."""
+_DELAYS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
+
+Build = Callable[[str, str], Command]
+"""Makes a command of sh text and why it is run: ``Runtime.script`` or ``host_script`` for one host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """The spool now has ``size`` bytes."""
+
+    source: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Bytes are missing, or the file changed, on the host."""
+
+    source: str
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Nothing comes from the host since ``since`` (seconds since the epoch); it is tried again."""
+
+    source: str
+    since: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """Bytes come again, or for the first time, after ``after`` seconds without."""
+
+    source: str
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """There is no such file on the host yet, or any more; it is picked up when it appears."""
+
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """The disk here takes no more: the last bytes are kept in memory, the rest stays on the host."""
+
+    source: str
+    why: str
+
+
+FollowEvent = Grown | Gap | Lost | Resumed | Waiting | Full
+
+
+class _StartAnew(Exception):
+    """The follower on the host has to be started again, at the spool's end."""
+
+
+def remote_text(module: str, *arguments: str) -> str:
+    """sh text that runs a module of this room on a host, by the host's ``python3``."""
+    code = files("cockpit.logs").joinpath(f"{module}.py").read_text(encoding="utf-8")
+    words = " ".join(shlex.quote(argument) for argument in arguments)
+    return f"exec python3 -c {shlex.quote(code)} {words}\n"
+
+
+class Follower:
+    """Follows one file on ``host`` into ``spool``. ``build`` makes the command where the file lives."""
+
+    def __init__(
+        self,
+        source: str,
+        host: Host,
+        build: Build,
+        path: str,
+        spool: Spool,
+        tell: Callable[[FollowEvent], None],
+        *,
+        lease: int = LEASE,
+    ) -> None:
+        self.source = source
+        self.spool = spool
+        self._host = host
+        self._build = build
+        self._path = path
+        self._tell = tell
+        self._lease = lease
+        self._lost_since: float | None = time.time()
+        self._attempt = 0
+        self._gap: Mark | None = None
+
+    async def run(self) -> None:
+        """Follow until cancelled. Raises ``HostKeyError``, ``AuthenticationFailed`` or ``HostConfigError``,
+        which no waiting mends."""
+        while True:
+            try:
+                await self._host.connect()
+                async with self._host.open(self.command()) as stream:
+                    await self._pump(stream)
+            except _StartAnew:
+                continue
+            except (HostKeyError, AuthenticationFailed, HostConfigError) as error:
+                self._lose(error.message)
+                raise
+            except (HostError, TimeoutError, FrameError) as error:
+                self._lose(_why(error))
+            await asyncio.sleep(_DELAYS[min(self._attempt, len(_DELAYS) - 1)])
+            self._attempt += 1
+
+    def command(self) -> Command:
+        """What runs on the host next."""
+        point = self.spool.resume_point()
+        text = remote_text(
+            "remote_follow",
+            self._path,
+            str(point.offset),
+            str(point.size),
+            point.digest,
+            "-" if point.device is None else str(point.device),
+            "-" if point.inode is None else str(point.inode),
+            str(self._lease),
+        )
+        return self._build(text, f"follow {self._path}")
+
+    async def _pump(self, stream: Stream) -> None:
+        frames = Frames()
+        self._gap = None
+        while True:
+            async with asyncio.timeout(SILENCE):
+                data = await stream.read()
+            if not data:
+                raise HostError(self._host.name, await self._ending(stream))
+            grown = False
+            for frame in frames.feed(data):
+                if isinstance(frame, Data):
+                    grown |= self._take(frame.data)
+                else:
+                    self._note(frame)
+            if grown:
+                self._tell(Grown(self.source, self.spool.size))
+            elif self.spool.full:
+                self._try_disk()
+
+    def _take(self, data: bytes) -> bool:
+        """Put bytes into the spool; whether it grew."""
+        if self.spool.append(data):
+            return True
+        if not self.spool.full:
+            return False
+        self._tell(Full(self.source, self.spool.full))
+        self._try_disk()
+        return False
+
+    def _try_disk(self) -> None:
+        """See whether the disk here takes bytes again."""
+        if not self.spool.retry() and self.spool.dropped and self.spool.has_room():
+            self.spool.forget_waiting()
+            raise _StartAnew
+
+    def _note(self, note: Note) -> None:
+        match note.kind, note.words:
+            case "F", (device, inode, offset):
+                self._begin(int(device), int(inode), int(offset))
+            case "G", (kind, size, exact):
+                self._gap = Mark(self.spool.size, kind, int(size), exact == "1")
+            case "W", _:
+                self._found()
+                self._tell(Waiting(self.source))
+            case "X", (why,):
+                raise HostError(self._host.name, f"{why}.")
+            case "L", _:
+                raise _StartAnew
+            case "H", _:
+                pass
+            case _:
+                raise FrameError(f"{note.kind} {note.words}")
+
+    def _begin(self, device: int, inode: int, offset: int) -> None:
+        if self.spool.waiting or self.spool.dropped:
+            # What waits in memory belongs before the change: it must be on disk, or be read again, first.
+            self.spool.forget_waiting()
+            raise _StartAnew
+        self._found()
+        gap = self._gap
+        self._gap = None
+        self.spool.begin(device, inode, offset, gap)
+        if gap is not None:
+            self._tell(Gap(self.source, gap))
+
+    def _found(self) -> None:
+        """The host answers."""
+        self._attempt = 0
+        if self._lost_since is not None:
+            self._tell(Resumed(self.source, time.time() - self._lost_since))
+            self._lost_since = None
+
+    def _lose(self, why: str) -> None:
+        if self._lost_since is None:
+            self._lost_since = time.time()
+        self._tell(Lost(self.source, self._lost_since, why))
+
+    async def _ending(self, stream: Stream) -> str:
+        """Why the follower on the host ended."""
+        status = await stream.wait()
+        if status == 97:
+            return "the environment that holds this log does not run."
+        if status == 127:
+            return "python3 is needed there to follow a log, and is not installed."
+        return f"the follower of {self._path} ended with status {status}."
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, CockpitError):
+        return error.message
+    if isinstance(error, TimeoutError):
+        return f"no sign of life for {SILENCE:g} s"
+    return f"what came from the host is no log: {error}"
+
+
+async def follow_spool(source: str, spool_file: Callable[[], int], tell: Callable[[FollowEvent], None]) -> None:
+    """Watch a spool that another cockpit writes: tells its growth, until cancelled."""
+    size = -1
+    while True:
+        with suppress(FileNotFoundError):
+            now = spool_file()
+            if now != size:
+                size = now
+                tell(Grown(source, size))
+        await asyncio.sleep(0.2)
