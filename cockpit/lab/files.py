@@ -71,7 +71,7 @@ def write_hosts(home: Path, plan: Plan) -> None:
         scratch = plan.scratch / name[-1]
         scratch.mkdir(exist_ok=True)
         settings = {"name": name, "address": address, "port": plan.ssh, "user": user()}
-        env = {"RAY_TMPDIR": str(scratch)}
+        env = {"TMPDIR": str(scratch)}
         (folder / "server.json").write_text(json.dumps({**settings, "env": env}, indent=1) + "\n")
 
 
@@ -119,7 +119,6 @@ def profile(home: Path, plan: Plan, name: str, venv: Path, model: Path) -> dict[
                 "address": host,
                 "role": role,
                 "fabric": {"address": address, "interface": "lo"},
-                "env": {"RAY_TMPDIR": str(plan.scratch / host[-1])},
             }
             for host, role, address in zip(HOSTS, ("head", "worker"), plan.addresses, strict=True)
         ],
@@ -161,7 +160,7 @@ def write_profile(home: Path, data: dict[str, Any]) -> Path:
     """Write the profile; the value is its path."""
     import yaml
 
-    path = home / f"{data['name']}.yaml"
+    path = home / "profile.yaml"
     text = "# Written by `spark-cockpit lab up`, anew each time.\n" + yaml.safe_dump(
         data, sort_keys=False, width=110
     )

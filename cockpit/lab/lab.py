@@ -99,7 +99,7 @@ def status() -> LabInfo:
         folder = files.host_folder(home, host)
         server = processes.server_pid(folder)
         hosts.append(LabHost(host, address, kept.ssh, server, len(processes.of_host(folder))))
-    return LabInfo(name, tuple(hosts), home / f"{name}.yaml", home / "ssh_config", venv)
+    return LabInfo(name, tuple(hosts), home / "profile.yaml", home / "ssh_config", venv)
 
 
 def up(progress: Progress) -> LabInfo:
@@ -199,20 +199,15 @@ def _stop(folder: Path) -> None:
 
 
 def _end(pids: set[int]) -> None:
-    """End what a killed server has left behind, and the shared memory it held."""
-    shared = processes.shared_memory(pids)
+    """End what a killed server has left behind."""
+    leftovers = processes.leftovers(pids)
     for number in (signal.SIGTERM, signal.SIGKILL):
-        for pid in pids:
-            try:
-                os.kill(pid, number)
-            except ProcessLookupError:
-                continue
+        processes.send(pids, number)
         until = time.monotonic() + 5
         pids = {pid for pid in pids if not _gone(pid, max(0.0, until - time.monotonic()))}
     if pids:
         raise LabError(f"These processes of the lab did not end: {', '.join(map(str, sorted(pids)))}.")
-    for path in shared:
-        path.unlink(missing_ok=True)
+    processes.remove(leftovers)
 
 
 def _gone(pid: int, limit: float) -> bool:

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +20,8 @@ MARK = "SPARK_COCKPIT_LAB_HOST"
 """Set in every session of a host to the host's folder."""
 
 _PROC = Path("/proc")
+_SHARED = re.compile(r" (/dev/shm/[^\n]*?)$(?<! \(deleted\))", re.MULTILINE)
+_RAY_FOLDER = re.compile(rb"/tmp/spark-cockpit-[0-9a-f]{8}(?=[/\0])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +144,34 @@ def title(pid: int) -> str:
     return words[0].decode("utf-8", "replace").strip()
 
 
-def shared_memory(pids: set[int]) -> set[Path]:
-    """The files in ``/dev/shm`` that these processes have mapped or open."""
+def leftovers(pids: set[int]) -> set[Path]:
+    """The files that these processes would leave behind when killed: what they have mapped in ``/dev/shm``, and
+    the folders for temporary files that the cockpit gave to their Ray."""
     found: set[Path] = set()
     for pid in pids:
         try:
-            lines = (_PROC / str(pid) / "maps").read_text(errors="replace").splitlines()
+            maps = (_PROC / str(pid) / "maps").read_text(errors="replace")
+            words = (_PROC / str(pid) / "cmdline").read_bytes()
         except OSError:
             continue
-        paths = (line.split(maxsplit=5)[5] for line in lines if "/dev/shm/" in line)
-        found |= {Path(path) for path in paths if not path.endswith(" (deleted)")}
+        found |= {Path(match) for match in _SHARED.findall(maps)}
+        found |= {Path(match.decode()) for match in _RAY_FOLDER.findall(words)}
     return found
+
+
+def remove(found: set[Path]) -> None:
+    """Remove ``leftovers`` whose processes have ended."""
+    for path in found:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def send(pids: set[int], number: signal.Signals) -> None:
+    """Send a signal to each of them that still lives."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue

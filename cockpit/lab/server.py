@@ -103,33 +103,28 @@ class Machine:
     async def shut_down(self) -> None:
         """End every process of the host: SIGTERM, a grace, SIGKILL until none is left."""
         self._closing = True
-        shared = self._signal_all(signal.SIGTERM)
+        leftovers = self._signal_all(signal.SIGTERM)
         self.reap()
         try:
             async with asyncio.timeout(GRACE):
                 await self.gone.wait()
         except TimeoutError:
             while not self.gone.is_set():
-                shared |= self._signal_all(signal.SIGKILL)
+                leftovers |= self._signal_all(signal.SIGKILL)
                 self.reap()
                 try:
                     async with asyncio.timeout(0.2):
                         await self.gone.wait()
                 except TimeoutError:
                     continue
-        for path in shared:
-            path.unlink(missing_ok=True)
+        processes.remove(leftovers)
 
     def _signal_all(self, number: signal.Signals) -> set[Path]:
-        """Signal every process of the host; the value is the shared memory they held."""
+        """Signal every process of the host; the value is the files that they would leave behind."""
         pids = processes.of_host(self.settings.folder)
-        shared = processes.shared_memory(pids)
-        for pid in pids:
-            try:
-                os.kill(pid, number)
-            except ProcessLookupError:
-                continue
-        return shared
+        leftovers = processes.leftovers(pids)
+        processes.send(pids, number)
+        return leftovers
 
 
 class Session(asyncssh.SSHServerSession[bytes]):
