@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from cockpit.lab import environment as lab
+from cockpit.lab.errors import LabError
 
 VARIABLE = "SPARK_COCKPIT_TEST_ENV"
 """Names a virtual environment with ray and vllm, to be used instead of the lab's."""
@@ -42,6 +46,24 @@ def environment_at(venv: Path) -> Environment:
 
 
 def default_environment() -> Environment | None:
-    """The one the tests use: named by ``SPARK_COCKPIT_TEST_ENV``, else the lab's where it has been made."""
+    """The environment the tests use, where there is one: named by ``SPARK_COCKPIT_TEST_ENV``, else the
+    lab's."""
     named = os.environ.get(VARIABLE)
-    return environment_at(Path(named)) if named else None
+    if named:
+        return environment_at(Path(named))
+    made = lab.find()
+    return environment_at(made.folder) if made else None
+
+
+def environment_for_tests(say: Callable[[str], None]) -> Environment:
+    """The environment the tests use; the lab's is made where there is none yet, and ``say`` told of it.
+
+    Raises ``ValueError`` with the reason where it can't be had.
+    """
+    named = os.environ.get(VARIABLE)
+    if named:
+        return environment_at(Path(named))
+    try:
+        return environment_at(lab.ensure(lambda text, _done, _total: say(text)).folder)
+    except LabError as error:
+        raise ValueError(str(error)) from error

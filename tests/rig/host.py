@@ -11,7 +11,7 @@ from typing import Literal
 
 from tests.rig import cgroups, network
 from tests.rig.environment import Environment
-from tests.rig.layout import FABRIC, MANAGEMENT, Layout
+from tests.rig.layout import FABRIC, MANAGEMENT, MTU, Layout
 from tests.rig.shell import Result, RigError, run, wait_for
 
 FILES = Path(__file__).parent / "files"
@@ -41,7 +41,9 @@ class Host:
         self._models = models
         self._wrapper: subprocess.Popen[bytes] | None = None
         self.state.mkdir(exist_ok=True)
-        run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.name, "-f", str(self.state / "host_key")])
+        run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.name, "-f", str(self.state / "host_key")]
+        )
 
     @property
     def address(self) -> str:
@@ -170,7 +172,7 @@ class Host:
         if not self.running or self._wrapper is None:
             raise RigError(f"{self.name} is off already.")
         pid = self.pid
-        for interface in network.MTU:
+        for interface in MTU:
             network.link(self._layout, self._index, interface, up=False)
         os.kill(pid, 9)
         self._wrapper.wait(10)
@@ -197,8 +199,10 @@ class Host:
         check: bool = True,
     ) -> Result:
         """Run ``argv`` on it, beside SSH; past ``timeout`` seconds it is ended there."""
-        target = str(self.pid)
-        enter = ["nsenter", "--target", target, "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup"]
+        # A process enters the namespaces, and its memory counts as the host's only in the host's group.
+        join = "".join(f"echo $$ >{group}/cgroup.procs && " for group in self._groups)
+        enter = ["sh", "-c", f'{join}exec nsenter "$@"', "enter", "--target", str(self.pid)]
+        enter += ["--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup"]
         enter += ["--root", "--wdns=/", "--", "timeout", "--kill-after=2", f"{timeout:g}"]
         as_user = ["runuser", "-u", user, "--"] if user != "root" else []
         result = run([*enter, *as_user, *argv], timeout=timeout + 10, stdin=stdin, check=False)

@@ -24,10 +24,13 @@ from tests.rig.shell import run
 
 TAG = "rig/vllm:test"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+KEPT = 3
+"""Archives kept beside a new one: several checkouts may share the cache."""
 PACKAGES = (
-    "base-files bash coreutils dash debianutils diffutils findutils gawk mawk grep gzip hostname sed tar "
-    "util-linux mount procps iproute2 iputils-ping libc-bin login passwd curl ca-certificates psmisc"
-).split()
+    *("base-files", "bash", "ca-certificates", "coreutils", "curl", "dash", "debianutils", "diffutils"),
+    *("findutils", "gawk", "grep", "gzip", "hostname", "iproute2", "iputils-ping", "libc-bin", "login"),
+    *("mawk", "mount", "passwd", "procps", "sed", "tar", "util-linux"),
+)
 PYTHON_PACKAGES = ("python3", "python3-minimal", "{0}", "{0}-minimal", "lib{0}-minimal", "lib{0}-stdlib")
 LEFT_OUT = re.compile(
     r"^/(etc|bin|sbin|lib|lib64)(/|$)|^/usr/share/(doc|man|locale|info|lintian|bash-completion|i18n)(/|$)"
@@ -50,7 +53,8 @@ def archive(environment: Environment | None) -> Path:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not target.exists():
-            for old in folder.glob("*.tar*"):
+            by_age = sorted(folder.glob("*.tar*"), key=lambda path: path.stat().st_mtime)
+            for old in by_age[:-KEPT]:
                 old.unlink()
             unfinished = target.with_suffix(".tar.unfinished")
             build(environment, unfinished)
@@ -78,8 +82,17 @@ def packaged_files() -> set[str]:
     return {
         path
         for path in merged
-        if path.startswith("/") and not LEFT_OUT.search(path) and (os.path.islink(path) or os.path.isfile(path))
+        if path.startswith("/")
+        and not LEFT_OUT.search(path)
+        and (Path(path).is_symlink() or Path(path).is_file())
     }
+
+
+def alternatives(files: set[str]) -> set[str]:
+    """Commands such as awk and which, that are links to one of ``files`` by way of /etc/alternatives."""
+    links = (path for path in Path("/usr/bin").iterdir() if path.is_symlink())
+    by_etc = (path for path in links if path.readlink().is_relative_to("/etc/alternatives"))
+    return {str(path) for path in by_etc if str(path.resolve()) in files}
 
 
 def libraries(files: Iterable[str]) -> set[str]:
@@ -94,7 +107,7 @@ def libraries(files: Iterable[str]) -> set[str]:
 
 def is_elf(path: str) -> bool:
     """Whether the file is a program or library for the dynamic linker."""
-    if os.path.islink(path) or not os.path.isfile(path):
+    if Path(path).is_symlink() or not Path(path).is_file():
         return False
     with Path(path).open("rb") as file:
         return file.read(4) == b"\x7fELF"
@@ -109,16 +122,14 @@ def environment_files(environment: Environment) -> Iterator[str]:
 
 
 def with_targets(files: Iterable[str]) -> set[str]:
-    """``files`` with what their symbolic links lead to."""
+    """``files`` with what their symbolic links lead to, in one step and in the end."""
     complete: set[str] = set()
     for path in files:
-        while path not in complete and os.path.lexists(path):
-            complete.add(path)
-            if not os.path.islink(path):
-                break
-            path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
-            path = re.sub(r"^/(bin|sbin|lib|lib64)/", r"/usr/\1/", path)
-    return {path for path in complete if path.startswith("/usr/")}
+        complete |= {path, os.path.realpath(path)}
+        if Path(path).is_symlink():
+            complete.add(os.path.normpath(Path(path).parent / Path(path).readlink()))
+    merged = {re.sub(r"^/(bin|sbin|lib|lib64)/", r"/usr/\1/", path) for path in complete}
+    return {path for path in merged if path.startswith("/usr/") and os.path.lexists(path)}
 
 
 def build(environment: Environment | None, target: Path) -> None:
@@ -127,7 +138,7 @@ def build(environment: Environment | None, target: Path) -> None:
     needed = libraries([*files, *(environment_files(environment) if environment else ())])
     layer = target.with_suffix(".layer")
     with tarfile.open(layer, "w") as tar:
-        write_root(tar, with_targets(files | needed))
+        write_root(tar, with_targets(files | needed), alternatives(files))
     digest = hashlib.sha256(layer.read_bytes()).hexdigest()
     path = f"{environment.venv}/bin:{SYSTEM_PATH}" if environment else SYSTEM_PATH
     configuration = {
@@ -153,8 +164,9 @@ def build(environment: Environment | None, target: Path) -> None:
     layer.unlink()
 
 
-def write_root(tar: tarfile.TarFile, files: Iterable[str]) -> None:
-    """The root file system: folders, accounts, and the files as they lie on this machine."""
+def write_root(tar: tarfile.TarFile, files: Iterable[str], others: set[str]) -> None:
+    """The root file system: folders, accounts, the files as they lie on this machine, and the links
+    ``others`` made direct."""
     for folder in FOLDERS:
         entry = tarfile.TarInfo(folder)
         entry.type = tarfile.DIRTYPE
@@ -166,9 +178,13 @@ def write_root(tar: tarfile.TarFile, files: Iterable[str]) -> None:
         tar.addfile(entry)
     for name, text in ACCOUNTS.items():
         put(tar, name, text.encode())
-    tar.dereference = False
-    for path in sorted(files):
-        tar.add(path, path.lstrip("/"), recursive=False)
+    for path in sorted({*files, *others}):
+        if path in others:
+            entry = tarfile.TarInfo(path.lstrip("/"))
+            entry.type, entry.linkname = tarfile.SYMTYPE, os.path.realpath(path)
+            tar.addfile(entry)
+        else:
+            tar.add(path, path.lstrip("/"), recursive=False)
 
 
 def put(tar: tarfile.TarFile, name: str, data: bytes) -> None:

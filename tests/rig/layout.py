@@ -66,8 +66,12 @@ class Layout:
         return f"sc{self.number}-{index}"
 
     def address(self, index: int, interface: str = MANAGEMENT) -> str:
-        """The IPv4 address of host ``index`` on ``interface``; 254 on the management network is the operator."""
+        """The IPv4 address of host ``index`` on ``interface``; host 254 is the operator."""
         return f"10.{64 + self.number}.{list(MTU).index(interface)}.{index}"
+
+    def mac(self, index: int, interface: str) -> str:
+        """The hardware address there, a locally administered one."""
+        return f"02:5c:00:{self.number:02x}:{list(MTU).index(interface):02x}:{index:02x}"
 
     @property
     def range(self) -> ipaddress.IPv4Network:

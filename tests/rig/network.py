@@ -46,7 +46,10 @@ def build(layout: Layout) -> None:
 
 
 def plug(layout: Layout, index: int) -> None:
-    """A host's own network, with a cable to each switch."""
+    """A host's own network, with a cable to each switch.
+
+    Its hardware addresses are the same at each boot, else the others would go on sending to the old ones.
+    """
     namespace = layout.namespace(index)
     run(["ip", "netns", "add", namespace])
     at_switch, at_host = [], ["link set lo up"]
@@ -57,6 +60,7 @@ def plug(layout: Layout, index: int) -> None:
             f"link set {end} master {BRIDGES[interface]} up",
         ]
         at_host += [
+            f"link set {interface} address {layout.mac(index, interface)}",
             f"address add {layout.address(index, interface)}/24 broadcast + dev {interface}",
             f"link set {interface} up",
         ]
@@ -65,7 +69,9 @@ def plug(layout: Layout, index: int) -> None:
 
 
 def unplug(layout: Layout, index: int) -> None:
-    """Take the host's network away; its cables go with it."""
+    """Take the host's network away, with its cables."""
+    # A namespace's end is worked off later by the kernel, a cable's at once, and both its ends.
+    batch(layout.switch, *(f"link delete {port(index, interface)}" for interface in MTU))
     run(["ip", "netns", "delete", layout.namespace(index)])
 
 

@@ -89,7 +89,8 @@ class Rig:
             name: [parent / f"sc{layout.number}-{index}" for parent in parents]
             for index, name in enumerate(layout.names, 1)
         }
-        made = {"groups": [str(group) for each in groups.values() for group in each], "disks": str(layout.disks)}
+        every = [str(group) for each in groups.values() for group in each]
+        made = {"groups": every, "disks": str(layout.disks)}
         (layout.state / "made.json").write_text(json.dumps(made))
         self._supervise()
         archive = image.archive(self.environment) if docker else None

@@ -16,12 +16,12 @@ BASE = 3_500_000  # kB; what an idle Spark's own system uses, which the containe
 ROOTS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))
 
 
-def group():
+def group() -> Path:
     """The control group of the whole host."""
     return next(root for root in ROOTS if (root / "memory.stat").exists())
 
 
-def usage(root):
+def usage(root: Path) -> tuple[int | None, int, int, int]:
     """(limit, in use, page cache, shared) of the host in kB; limit is None when there is none."""
     stat = dict(line.split() for line in (root / "memory.stat").read_text().splitlines())
     if "total_rss" in stat:  # version 1
@@ -35,7 +35,7 @@ def usage(root):
     return total, (anonymous + shared) // 1024, max(0, cache - shared) // 1024, shared // 1024
 
 
-def figures(root):
+def figures(root: Path) -> dict[str, int]:
     """The lines that differ from the machine's."""
     limit, used, cache, shared = usage(root)
     total = limit or TOTAL
@@ -56,7 +56,7 @@ def figures(root):
     }
 
 
-def text(lines, values):
+def text(lines: list[str], values: dict[str, int]) -> bytes:
     """The file's text; every figure has the same width, so that it can be written in one place at once."""
     values = dict(values)
     out = []
@@ -67,7 +67,7 @@ def text(lines, values):
     return ("\n".join(out) + "\n").encode()
 
 
-def main(file):
+def main(file: str) -> None:
     """Keep ``file`` up to date, four times a second."""
     root = group()
     lines = Path(file).read_text().splitlines()
