@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from statistics import median
 
@@ -41,4 +42,4 @@ def phase_eta(earlier: Sequence[Mapping[Phase, float]], phase: Phase, elapsed: f
 def phase_durations(began: Mapping[Phase, float]) -> dict[Phase, float]:
     """How long each phase of a finished load took, from when each began (seconds); READY, the end, has none."""
     steps = sorted(began.items(), key=lambda item: (item[1], ORDER[item[0]]))
-    return {phase: end - start for (phase, start), (_, end) in zip(steps, steps[1:], strict=False)}
+    return {phase: end - start for (phase, start), (_, end) in itertools.pairwise(steps)}
