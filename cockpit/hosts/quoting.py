@@ -25,10 +25,40 @@ def join(argv: Sequence[str]) -> str:
     return " ".join(quote(word) for word in argv)
 
 
-def remote_line(argv: Sequence[str]) -> bytes:
-    """The bytes to hand to a host's login shell. ``exec`` makes the command itself the leader of the
-    session's process group: signals that sshd delivers reach it and all its children."""
-    return f"exec {join(argv)}".encode("utf-8", "surrogateescape")
+# Makes the command leader of a process group of its own, and tells its process id on standard error after a
+# token that this side made up: so it can be ended from another session. sshd does not deliver signals itself
+# where privilege separation is off, as for root (OpenSSH 9.2, session.c).
+_ANNOUNCE = """\
+read -r _ _ _ _ group _ <"/proc/$$/stat"
+test "$group" = "$$" || set -- setsid "$@"
+echo "$0 $$" >&2
+exec "$@"
+"""
+
+# Ends group $1: SIGTERM, $2 tenths of a second, SIGKILL; status 0 when nothing of it is left.
+# dash 0.5.12 knows a group only as `kill -s NAME -- -GROUP`.
+_END = """\
+kill -s TERM -- "-$1" 2>/dev/null || exit 0
+left=$2
+while kill -s 0 -- "-$1" 2>/dev/null; do
+  test "$left" -gt 0 || kill -s KILL -- "-$1" 2>/dev/null
+  test "$left" -gt -10 || exit 1
+  left=$((left - 1))
+  sleep 0.1
+done
+"""
+
+
+def remote_line(argv: Sequence[str], token: str) -> bytes:
+    """The bytes to hand to a host's login shell to run ``argv``. Its standard error begins with ``token``, a
+    blank, the number of its process group, and a newline (after what the shell's own start-up files print)."""
+    return f"exec {join(['sh', '-c', _ANNOUNCE, token, *argv])}".encode("utf-8", "surrogateescape")
+
+
+def end_line(group: int, grace: float) -> bytes:
+    """The bytes to hand to a host's login shell to end process group ``group``."""
+    argv = ["timeout", f"{grace + 3:g}", "sh", "-c", _END, "end", str(group), str(round(grace * 10))]
+    return f"exec {join(argv)}".encode()
 
 
 # The leader of a stream: runs "$@" with the stream's standard input and ends with its status. When sshd's
@@ -36,7 +66,7 @@ def remote_line(argv: Sequence[str]) -> bytes:
 # which sshd sends to the group, is left to the command; what outlives the command then is killed.
 # The input is handed over by number: a background command of sh would read /dev/null.
 _LEADER = """\
-trap 'kill -KILL 0' HUP
+trap 'kill -s KILL 0' HUP
 trap 'ending=1' TERM
 exec 3<&0 </dev/null
 "$@" <&3 3<&- &
@@ -44,8 +74,8 @@ exec 3<&-
 while :; do
   wait "$!"
   status=$?
-  kill -0 "$!" 2>/dev/null && continue
-  test -z "$ending" || kill -KILL 0
+  kill -s 0 "$!" 2>/dev/null && continue
+  test -z "$ending" || kill -s KILL 0
   exit "$status"
 done
 """

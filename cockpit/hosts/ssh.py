@@ -11,7 +11,8 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from cockpit.hosts.errors import ConnectionLost, ForwardFailed, SessionRefused, 
 from cockpit.hosts.running import (
     CHUNK,
     GRACE,
+    SETTLE,
     Secrets,
     Tail,
     collect,
@@ -38,11 +40,9 @@ WINDOW = 16 * 1024 * 1024
 PACKET = 64 * 1024
 RUNS = 5
 STREAMS = 4
-"""sshd opens ten sessions a connection (MaxSessions): nine are used, one is left for a session that the
-host has not quite closed."""
+"""sshd opens ten sessions a connection (MaxSessions): these, and one to end processes from."""
 PING_TIMEOUT = 5.0
 
-_Process = asyncssh.SSHClientProcess[bytes]
 _T = TypeVar("_T")
 
 
@@ -66,6 +66,7 @@ class SshHost:
         self._connecting = asyncio.Lock()
         self._runs = asyncio.Semaphore(RUNS)
         self._streams = asyncio.Semaphore(STREAMS)
+        self._killing = asyncio.Semaphore(1)
         self._endings: set[asyncio.Task[None]] = set()
 
     @property
@@ -90,17 +91,17 @@ class SshHost:
         data = command.stdin_bytes(secret_values(self._secrets))
         async with self._runs:
             began = time.monotonic()
-            process = await self._start(command, quoting.remote_line(command.remote_argv))
+            session = await self._start(command, command.remote_argv)
             try:
                 async with asyncio.timeout(patience(command)):
-                    stdout, stderr = await collect(_SshPipes(process), data)
+                    stdout, stderr = await collect(session, data)
             except TimeoutError:
                 raise TimedOut(self.name, command, command.limit) from None
             except (asyncssh.Error, OSError) as error:
-                raise self._lost(error, command) from error
+                raise self.lost(error, command) from error
             finally:
-                await self._end(process)
-        status = self._status(process, command)
+                await self._end(session)
+        status = self.status(session, command)
         return conclude(Completed(command, status, stdout, stderr, time.monotonic() - began), check=check)
 
     @asynccontextmanager
@@ -108,9 +109,8 @@ class SshHost:
         """Start ``command.argv`` and stream it; see ``hosts.host.Host``."""
         data = command.stdin_bytes(secret_values(self._secrets))
         async with self._streams:
-            line = quoting.remote_line(quoting.stream_argv(command.argv))
-            process = await self._start(command, line)
-            stream = SshStream(self, command, process)
+            session = await self._start(command, quoting.stream_argv(command.argv))
+            stream = SshStream(self, command, session)
             try:
                 if data:
                     await stream.write(data)
@@ -118,7 +118,7 @@ class SshHost:
                 yield stream
             finally:
                 await stream.stop()
-                await self._end(process)
+                await self._end(session)
 
     @asynccontextmanager
     async def forward(self, port: int, address: str = "127.0.0.1") -> AsyncIterator[int]:
@@ -164,7 +164,8 @@ class SshHost:
             raise ConnectionLost(self.name, self._why(None), command=command)
         return self._conn
 
-    def _lost(self, error: Exception | None, command: Command) -> ConnectionLost:
+    def lost(self, error: Exception | None, command: Command) -> ConnectionLost:
+        """The error for a link that is gone while ``command`` ran."""
         return ConnectionLost(self.name, self._why(error), command=command)
 
     def _why(self, error: Exception | None) -> str:
@@ -175,11 +176,10 @@ class SshHost:
             return str(cause) or type(cause).__name__
         return "it was closed" if self._client else "not connected yet"
 
-    async def _start(self, command: Command, line: bytes) -> _Process:
+    async def _start(self, command: Command, argv: Sequence[str]) -> _Session:
         conn = self._connection(command)
-        opening = asyncio.ensure_future(
-            conn.create_process(line, encoding=None, request_pty=False, window=WINDOW, max_pktsize=PACKET)
-        )
+        token = uuid.uuid4().hex
+        opening = asyncio.ensure_future(_open_session(conn, quoting.remote_line(argv, token), token))
         try:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:
@@ -187,12 +187,12 @@ class SshHost:
             raise
         except asyncssh.ChannelOpenError as error:
             if conn.is_closed():
-                raise self._lost(None, command) from error
+                raise self.lost(None, command) from error
             raise SessionRefused(self.name, command, error.reason) from error
         except (asyncssh.Error, OSError) as error:
-            raise self._lost(error, command) from error
+            raise self.lost(error, command) from error
 
-    def _abandon(self, opening: asyncio.Future[_Process]) -> None:
+    def _abandon(self, opening: asyncio.Future[_Session]) -> None:
         """End a process that was still being started when its caller went away."""
         if opening.cancelled() or opening.exception() is not None:
             return
@@ -200,80 +200,138 @@ class SshHost:
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)
 
-    async def _end(self, process: _Process) -> None:
+    async def _end(self, session: _Session) -> None:
         """End the process on the host: SIGTERM, then SIGKILL, to its group. Never waits for long."""
-        channel = process.channel
-        if process.exit_status is None and process.exit_signal is None:
-            drains = [asyncio.ensure_future(_drain(reader)) for reader in (process.stdout, process.stderr)]
-            try:
-                for name in ("TERM", "KILL"):
-                    if _signal(channel, name) and await within(GRACE, channel.wait_closed()):
-                        break
-            finally:
-                _signal(channel, "KILL")
-                for drain in drains:
-                    drain.cancel()
-        channel.close()
+        drain = asyncio.ensure_future(session.drain())  # a full window would hold up the process's end
+        try:
+            if not session.ended and self.connected:
+                group = await session.group()
+                if group is None:
+                    session.signal("KILL")
+                else:
+                    await self._end_group(group)
+        finally:
+            drain.cancel()
+            session.close()
 
-    def _status(self, process: _Process, command: Command) -> int:
-        """The exit status; 128 + n after signal n, as shells have it."""
-        if process.exit_signal is not None:
-            number = getattr(signal, f"SIG{process.exit_signal[0]}", None)
-            return 128 + int(number) if number is not None else 255
-        if process.exit_status is None:
-            raise self._lost(None, command)
-        return process.exit_status
+    async def _end_group(self, group: int) -> None:
+        """From the one session that is kept free for it, so one at a time."""
+        async with self._killing:
+            with contextlib.suppress(asyncssh.Error, OSError):
+                async with asyncio.timeout(GRACE + SETTLE):
+                    conn = self._connection(None)
+                    line = quoting.end_line(group, GRACE)
+                    killer = await conn.create_process(line, encoding=None, request_pty=False)
+                    await killer.channel.wait_closed()
+
+    def status(self, session: _Session, command: Command) -> int:
+        """The exit status; 128 + n after signal n, as shells have it. Raises ``ConnectionLost``."""
+        status = session.status
+        if status is None:
+            raise self.lost(None, command)
+        return status
 
 
-class _SshPipes:
-    """``running.Pipes`` of a session."""
+async def _open_session(conn: asyncssh.SSHClientConnection, line: bytes, token: str) -> _Session:
+    process = await conn.create_process(
+        line, encoding=None, request_pty=False, window=WINDOW, max_pktsize=PACKET
+    )
+    return _Session(process, token)
 
-    def __init__(self, process: _Process) -> None:
+
+class _Session:
+    """One session's process; ``running.Pipes``. ``token`` marks its announcement on standard error."""
+
+    def __init__(self, process: asyncssh.SSHClientProcess[bytes], token: str) -> None:
         self._process = process
+        self._mark = token.encode() + b" "
+        self._group: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        self._held = b""
 
     async def feed(self, data: bytes) -> None:
         with contextlib.suppress(OSError, asyncssh.Error):  # a lost link is the readers' to tell
-            self._process.stdin.write(data)
-            await self._process.stdin.drain()
-            self._process.stdin.write_eof()
+            await self.put(data)
+            self.end_input()
+
+    async def put(self, data: bytes) -> None:
+        self._process.stdin.write(data)
+        await self._process.stdin.drain()
+
+    def end_input(self) -> None:
+        self._process.stdin.write_eof()
 
     async def read_output(self) -> bytes:
         return await self._process.stdout.read(CHUNK)
 
     async def read_errors(self) -> bytes:
-        return await self._process.stderr.read(CHUNK)
+        """Standard error without the announcement."""
+        while True:
+            try:
+                data = await self._process.stderr.read(CHUNK)
+            except (OSError, asyncssh.Error):
+                self._announced(None)
+                raise
+            if self._group.done():
+                return data
+            self._held += data
+            before, _, rest = self._held.partition(self._mark)
+            number, newline, after = rest.partition(b"\n")
+            if newline or not data:
+                self._announced(int(number) if newline and number.isdigit() else None)
+                held, self._held = (before + after if newline else self._held), b""
+                if held or not data:
+                    return held
+
+    def _announced(self, group: int | None) -> None:
+        if not self._group.done():
+            self._group.set_result(group)
+
+    async def group(self) -> int | None:
+        """The number of the process's group on the host, None where it does not come in time."""
+        await asyncio.wait({self._group}, timeout=GRACE)
+        return self._group.result() if self._group.done() else None
+
+    async def drain(self) -> None:
+        """Read and forget."""
+        await asyncio.gather(*(_forget(read) for read in (self.read_output, self.read_errors)))
 
     @property
     def ended(self) -> bool:
-        return self._process.exit_status is not None or self._process.exit_signal is not None
+        return self.status is not None
+
+    @property
+    def status(self) -> int | None:
+        """The exit status, 128 + n after signal n; None where it has not come."""
+        if self._process.exit_signal is not None:
+            number = getattr(signal, f"SIG{self._process.exit_signal[0]}", None)
+            return 128 + int(number) if number is not None else 255
+        return self._process.exit_status
 
     async def wait(self) -> None:
         await self._process.channel.wait_closed()
 
+    def signal(self, name: str) -> None:
+        """Ask sshd to deliver a signal; it may not."""
+        with contextlib.suppress(OSError):
+            self._process.channel.send_signal(name)
 
-async def _drain(reader: asyncssh.SSHReader[bytes]) -> None:
-    """Read and forget, so that a full window does not hold up the process's end."""
+    def close(self) -> None:
+        self._process.channel.close()
+
+
+async def _forget(read: Callable[[], Awaitable[bytes]]) -> None:
     with contextlib.suppress(OSError, asyncssh.Error):
-        while await reader.read(CHUNK):
+        while await read():
             pass
-
-
-def _signal(channel: asyncssh.SSHClientChannel[bytes], name: str) -> bool:
-    """Send signal ``name``; False where the channel is closed."""
-    try:
-        channel.send_signal(name)
-    except OSError:
-        return False
-    return True
 
 
 class SshStream:
     """``hosts.host.Stream`` on a session."""
 
-    def __init__(self, host: SshHost, command: Command, process: _Process) -> None:
+    def __init__(self, host: SshHost, command: Command, session: _Session) -> None:
         self._host = host
         self._command = command
-        self._process = process
+        self._session = session
         self._errors = Tail()
         self._watch = asyncio.ensure_future(self._errors.follow(self._read_errors))
 
@@ -284,47 +342,42 @@ class SshStream:
 
     async def read(self) -> bytes:
         """The next bytes of standard output, at most 64 KiB; ``b""`` at its end."""
-        data = await self._guard(self._process.stdout.read(CHUNK))
+        data = await self._guard(self._session.read_output())
         if not data and not self._host.connected:
-            self._host._status(self._process, self._command)
+            self._host.status(self._session, self._command)
         return data
 
     async def write(self, data: bytes) -> None:
         """Give ``data`` to standard input."""
-        await self._guard(self._put(data))
+        await self._guard(self._session.put(data))
 
     async def end_input(self) -> None:
         """End standard input."""
-        await self._guard(self._put(None))
+        try:
+            self._session.end_input()
+        except (OSError, asyncssh.Error) as error:
+            raise self._host.lost(error, self._command) from error
 
     async def wait(self) -> int:
         """The exit status once standard output has ended."""
         while await self.read():
             pass
-        await self._process.channel.wait_closed()
-        return self._host._status(self._process, self._command)
-
-    async def _put(self, data: bytes | None) -> None:
-        stdin = self._process.stdin
-        if data is None:
-            stdin.write_eof()
-        else:
-            stdin.write(data)
-            await stdin.drain()
-
-    async def _read_errors(self) -> bytes:
-        try:
-            return await self._process.stderr.read(CHUNK)
-        except (OSError, asyncssh.Error):  # a lost link is told by the others
-            return b""
+        await self._session.wait()
+        return self._host.status(self._session, self._command)
 
     async def stop(self) -> None:
         """Stop following standard error."""
         self._watch.cancel()
         await asyncio.wait({self._watch})
 
+    async def _read_errors(self) -> bytes:
+        try:
+            return await self._session.read_errors()
+        except (OSError, asyncssh.Error):  # a lost link is told by the others
+            return b""
+
     async def _guard(self, step: Awaitable[_T]) -> _T:
         try:
             return await step
         except (OSError, asyncssh.Error) as error:
-            raise self._host._lost(error, self._command) from error
+            raise self._host.lost(error, self._command) from error

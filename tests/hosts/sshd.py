@@ -128,6 +128,7 @@ def serve(folder: Path, *options: str) -> Iterator[Sshd]:
     port = free_port()
     lines = [
         *options,
+        f"SetEnv HOME={folder}",  # the developer's start-up files stay out of the tests
         f"Port {port}",
         "ListenAddress 127.0.0.1",
         f"HostKey {folder}/host_key",
