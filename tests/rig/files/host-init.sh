@@ -73,6 +73,8 @@ printf '%s\n' "$RIG_BINDS" | while read -r from to; do
     mount -o remount,bind,ro "$new$to"
 done
 
+# The machine may be a container itself; the host is none.
+rm -f "$new/.dockerenv"
 echo "$RIG_HOST" >"$new/etc/hostname"
 printf '%s\n' "$RIG_HOSTS" >"$new/etc/hosts"
 # No name server: a look-up, such as that of an image's registry, fails at once.
