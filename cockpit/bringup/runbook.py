@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from shlex import quote
 
 from cockpit.bringup.step import Planner, Step
-from cockpit.hosts.quoting import shell_line
+from cockpit.hosts.quoting import join
 from cockpit.model.command import Command
 from cockpit.model.profile import HostSpec, Profile
 
@@ -54,13 +54,13 @@ def _reach(profile: Profile, host: HostSpec) -> str:
     argv += ["-F", profile.ssh_config] if profile.ssh_config else []
     argv += ["-p", str(host.port)] if host.port else []
     argv += ["-l", host.user] if host.user else []
-    return f'{function_name(host.name)}() {{ {shell_line([*argv, host.address])} "$1"; }}\n'
+    return f'{function_name(host.name)}() {{ {join([*argv, host.address])} "$1"; }}\n'
 
 
 def _call(command: Command, given: set[str]) -> str:
     missing = [name for name in command.secrets if name not in given]
     needs = "".join(f': "${{{name}:?is needed to {_in_words(command.why)}}}"\n' for name in missing)
-    call = f"{function_name(command.host)} {quote(shell_line(command.remote_argv))}"
+    call = f"{function_name(command.host)} {quote(join(command.remote_argv))}"
     comment = f"# {command.host}: {command.why}\n".replace("\n", " ").rstrip() + "\n"
     body = _document(command) if command.stdin else " </dev/null"
     if command.gives:

@@ -11,7 +11,7 @@ from cockpit.bringup.errors import StepFailed, StepUnreachable
 from cockpit.bringup.events import CommandEnded, CommandStarted, Event, StepName
 from cockpit.hosts.errors import CommandFailed, ConnectionLost, HostError, TimedOut, Unreachable
 from cockpit.hosts.host import Host
-from cockpit.hosts.quoting import shell_line
+from cockpit.hosts.quoting import join
 from cockpit.model.command import Command, Completed
 from cockpit.model.profile import HostSpec, Profile
 from cockpit.runtime.runtime import Runtime
@@ -45,6 +45,10 @@ class Session:
         """The head's connection."""
         return self.hosts[self.profile.head.name]
 
+    async def connect(self) -> None:
+        """Connect to every host at once; the first that can't be reached is raised as ``HostError``."""
+        await self.each(self.profile.hosts, lambda spec: self.hosts[spec.name].connect())
+
     async def ask(self, command: Command) -> Completed:
         """Run a read-only question, whatever its exit status, unseen by the watchers."""
         try:
@@ -74,7 +78,7 @@ class Session:
             self.step,
             message or f"{command.host}: could not {command.why} (exit status {completed.status}).",
             host=command.host,
-            command=shell_line(command.remote_argv),
+            command=join(command.remote_argv),
             line=decisive_line(completed),
             remedy=remedy,
         )
@@ -89,13 +93,11 @@ class Session:
             self.step,
             error.message,
             host=command.host,
-            command=shell_line(command.remote_argv),
+            command=join(command.remote_argv),
             remedy=error.remedy,
         )
 
-    async def each(
-        self, specs: Iterable[HostSpec], work: Callable[[HostSpec], Awaitable[T]]
-    ) -> dict[str, T]:
+    async def each(self, specs: Iterable[HostSpec], work: Callable[[HostSpec], Awaitable[T]]) -> dict[str, T]:
         """``work`` on several hosts at once; the first error is raised when all have ended."""
         specs = tuple(specs)
         results = await asyncio.gather(*(work(spec) for spec in specs), return_exceptions=True)

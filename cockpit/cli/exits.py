@@ -16,7 +16,7 @@ from cockpit.bringup.runner import tell
 from cockpit.hosts.errors import AuthenticationFailed, ConnectionLost, HostError, TimedOut, Unreachable
 from cockpit.logs.sanitise import clean
 from cockpit.model.errors import CockpitError
-from cockpit.model.profile_yaml import ProfileError
+from cockpit.model.profile_error import ProfileError
 
 DONE, FAILED, USAGE, UNREACHABLE, REFUSED, DETACHED = 0, 1, 2, 3, 4, 130
 

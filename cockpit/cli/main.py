@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from cockpit.cli import exits, show
+from cockpit.cli import exits
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -120,14 +120,15 @@ def flags(profile: str, as_json: bool, trust: tuple[str, ...]) -> None:
 @click.option("-v", "--verbose", is_flag=True, help="Show each command as it runs.")
 @json_option
 @trust_option
-def up(
-    profile: str, through: str, force: bool, verbose: bool, as_json: bool, trust: tuple[str, ...]
-) -> None:
+def up(profile: str, through: str, force: bool, verbose: bool, as_json: bool, trust: tuple[str, ...]) -> None:
     """Take the steps in order, to an answered prompt. Ctrl+C detaches; everything goes on."""
     from cockpit.cli.verbs import up as verb
 
-    options = {"through": through, "force": force, "verbose": verbose}
-    exits.leave(asyncio.run(verb(profile, as_json=as_json, trust=trust, **options)))
+    exits.leave(
+        asyncio.run(
+            verb(profile, through=through, force=force, verbose=verbose, as_json=as_json, trust=trust)
+        )
+    )
 
 
 @cockpit.command()
@@ -158,7 +159,9 @@ def prompt(profile: str, text: str | None, as_json: bool, trust: tuple[str, ...]
 @click.option("--host", default=None, help="Only this host's log.")
 @click.option("--source", default=None, help="Which log: serve (default), or another of --list.")
 @click.option("--list", "listing", is_flag=True, help="List the sources there are.")
-@click.option("--since", default=None, help="Only from this time on: 15:04, 2026-01-31T15:04, or 10m ago as 10m.")
+@click.option(
+    "--since", default=None, help="Only from this time on: 15:04, 2026-01-31T15:04, or 10m ago as 10m."
+)
 @click.option("-f", "--follow", is_flag=True, help="Go on as the log grows.")
 @click.option("--raw", is_flag=True, help="The exact bytes, control characters included.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the exact bytes to FILE.")
@@ -181,7 +184,9 @@ def view(files: tuple[Path, ...]) -> None:
 
 @cockpit.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH... | PROFILE")
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write a report for others to FILE.")
+@click.option(
+    "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write a report for others to FILE."
+)
 @json_option
 @trust_option
 def explain(paths: tuple[str, ...], report: Path | None, as_json: bool, trust: tuple[str, ...]) -> None:
@@ -239,5 +244,3 @@ def main() -> None:
     with exits.leaving():
         cockpit(prog_name="spark-cockpit")
 
-
-__all__ = ["cockpit", "main", "show"]

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from cockpit.bringup.runner import Planned
-from cockpit.hosts.quoting import shell_line
+from cockpit.hosts.quoting import join
 from cockpit.logs.sanitise import clean
 from cockpit.model.finding import Explanation, Finding, Problem
 from cockpit.model.verdict import Grade, Verdict
@@ -42,7 +42,7 @@ def planned(steps: Iterable[Planned]) -> None:
             click.echo("  nothing to run")
         for command in item.commands:
             click.echo(f"  # {command.host}: {safe(command.why)}")
-            click.echo(f"  {safe(shell_line(command.remote_argv))}" + (" <<'EOF'" if command.stdin else ""))
+            click.echo(f"  {safe(join(command.remote_argv))}" + (" <<'EOF'" if command.stdin else ""))
             if command.stdin:
                 click.echo(indented(command.stdin.rstrip("\n")) + "\n  EOF")
 

@@ -22,7 +22,7 @@ from cockpit.bringup.events import (
 )
 from cockpit.bringup.steps import titles
 from cockpit.cli import show
-from cockpit.hosts.quoting import shell_line
+from cockpit.hosts.quoting import join
 
 MARKS = {
     StepState.DONE: "✓",
@@ -64,7 +64,7 @@ class Lines:
                 self._step(event)
             case CommandStarted() if self.verbose:
                 command = event.command
-                click.echo(show.indented(f"{command.host}: {shell_line(command.remote_argv)}", "    "))
+                click.echo(show.indented(f"{command.host}: {join(command.remote_argv)}", "    "))
             case LoadProgress():
                 self._progress(event)
             case Found():

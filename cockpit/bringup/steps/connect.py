@@ -53,5 +53,3 @@ class Connect(StepBase):
         for command in self.plan(Planner(session.profile, session.runtime)):
             await session.run(command)
         return Report(StepState.DONE, ", ".join(session.hosts))
-
-

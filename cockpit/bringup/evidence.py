@@ -1,0 +1,86 @@
+"""Collects what tells why a run died or stalls: every log of both hosts, and explains it."""
+
+from __future__ import annotations
+
+import asyncio
+from shlex import quote
+
+from cockpit.bringup.errors import StepError
+from cockpit.bringup.follow import read_whole
+from cockpit.bringup.session import Session
+from cockpit.cluster.arguments import temp_dir
+from cockpit.diagnosis.engine import explain
+from cockpit.diagnosis.sources import KERNEL, RAY_WORKER, SERVE, Source
+from cockpit.model.command import Command
+from cockpit.model.finding import Explanation
+from cockpit.model.profile import HostSpec
+
+SERVE_MOST = 64 * 1024 * 1024
+"""Bytes of a serve log that are explained: a log that is longer is one of hours of serving."""
+
+WORKER_MOST = 4 * 1024 * 1024
+KERNEL_MOST = 1024 * 1024
+
+_WORKERS = """\
+cd @TEMP@/session_latest/logs 2>/dev/null || exit 0
+for file in $(ls -t worker-*.err worker-*.out raylet.err raylet.out 2>/dev/null | head -n 40); do
+  [ -s "$file" ] && tail -c 200000 "$file"
+done | head -c @MOST@
+exit 0
+"""
+
+_KERNEL = """\
+{ journalctl -k -b --no-pager -o short-iso --since "-2h" 2>/dev/null || dmesg --time-format iso 2>/dev/null; } |
+  grep -aE 'Out of memory|oom-kill|oom_reaper|Killed process|NVRM|Xid|NV_ERR|mlx5|segfault' | tail -c @MOST@
+exit 0
+"""
+
+
+async def gather(session: Session, run: str) -> list[Source]:
+    """The sources of a run. A host that does not answer leaves its own out."""
+    head = session.profile.head.name
+    sources = [
+        Source(f"serve.log of run {run} on {head}", head, SERVE, await read_whole(session, run, SERVE_MOST))
+    ]
+    for found in await asyncio.gather(*(_of_host(session, spec) for spec in session.profile.hosts)):
+        sources += found
+    return sources
+
+
+async def explain_run(session: Session, run: str) -> Explanation:
+    """Why the run is as it is, from the complete logs of every host that answers."""
+    try:
+        sources = await gather(session, run)
+    except StepError as error:
+        return Explanation("unknown", next=(f"The logs can't be read now: {error.message}",))
+    addresses = {spec.cluster_address: spec.name for spec in session.profile.hosts}
+    return await asyncio.to_thread(explain, sources, addresses)
+
+
+async def _of_host(session: Session, spec: HostSpec) -> list[Source]:
+    workers = session.runtime.script(
+        spec,
+        _WORKERS.replace("@MOST@", str(WORKER_MOST)).replace("@TEMP@", quote(temp_dir(session.profile, spec))),
+        "read Ray's worker logs",
+        limit=30,
+    )
+    kernel = session.runtime.host_script(
+        spec, _KERNEL.replace("@MOST@", str(KERNEL_MOST)), "read what the kernel says", limit=20
+    )
+    sources = []
+    for command, role, name in (
+        (workers, RAY_WORKER, f"Ray's worker logs on {spec.name}"),
+        (kernel, KERNEL, f"kernel log on {spec.name}"),
+    ):
+        data = await _output(session, command)
+        if data:
+            sources.append(Source(name, spec.name, role, data))
+    return sources
+
+
+async def _output(session: Session, command: Command) -> bytes:
+    try:
+        return (await session.ask(command)).stdout
+    except StepError:
+        # The host is away: its connect or membership step says so; the other host's logs still count.
+        return b""

@@ -1,0 +1,90 @@
+"""Preflight: what stands in the way, on which host, before anything is started."""
+
+from __future__ import annotations
+
+import asyncio
+
+from cockpit.bringup.errors import StepRefused
+from cockpit.bringup.events import StepName, StepState
+from cockpit.bringup.session import Session
+from cockpit.bringup.step import Planner, Report
+from cockpit.bringup.steps.base import StepBase
+from cockpit.bringup.steps.launch import last_run
+from cockpit.bringup.steps.ray import needs_ray, ray_on
+from cockpit.hosts.errors import HostError
+from cockpit.model.command import Command
+from cockpit.model.profile import HostSpec
+from cockpit.model.verdict import Grade, Verdict
+from cockpit.probes.preflight import commands, preflight
+from cockpit.runtime.detached import ProcessState
+
+
+async def preflight_verdicts(session: Session) -> tuple[Verdict, ...]:
+    """Every verdict, those about hosts that can't be reached first."""
+    profile = session.profile
+
+    async def connect(spec: HostSpec) -> Verdict | None:
+        try:
+            await session.hosts[spec.name].connect()
+        except HostError as error:
+            return Verdict("connect", (spec.name,), Grade.UNKNOWN, error.message, remedy=error.remedy)
+        return None
+
+    unreached = [v for v in await asyncio.gather(*(connect(spec) for spec in profile.hosts)) if v]
+    reached = {name: host for name, host in session.hosts.items() if host.connected}
+    ours = await _ports_are_ours(session) if profile.head.name in reached else False
+    verdicts = await preflight(reached, profile, session.runtime, ours=ours)
+    return (*unreached, *verdicts)
+
+
+async def _ports_are_ours(session: Session) -> bool:
+    """Whether the ports may be taken by this very cluster's Ray or run."""
+    run = await last_run(session)
+    if run is not None and run.process.state is ProcessState.RUNNING:
+        return True
+    if not needs_ray(session.profile):
+        return False
+    return (await ray_on(session, session.profile.head)).state is ProcessState.RUNNING
+
+
+class Preflight(StepBase):
+    """Nothing stands in the way."""
+
+    name = StepName.PREFLIGHT
+    title = "Preflight"
+
+    def plan(self, planner: Planner) -> tuple[Command, ...]:
+        """The questions, a few a host."""
+        return commands(planner.profile, planner.runtime)
+
+    async def check(self, session: Session) -> Report:
+        """What a run in progress stands on has passed; else it is asked anew."""
+        run = await last_run(session)
+        if run is not None and run.process.state is ProcessState.RUNNING:
+            return Report(StepState.DONE, f"run {run.id} is running")
+        return Report(StepState.READY_TO_RUN)
+
+    async def run(self, session: Session) -> Report:
+        """Ask; what is blocked refuses the bring-up, unless forced."""
+        needs_ray(session.profile)
+        verdicts = await preflight_verdicts(session)
+        blocked = [verdict for verdict in verdicts if verdict.grade is Grade.BLOCKED]
+        if blocked and not session.forced:
+            raise StepRefused(
+                self.name,
+                "\n".join(_told(verdict) for verdict in blocked),
+                host=blocked[0].hosts[0] if len(blocked) == 1 and len(blocked[0].hosts) == 1 else "",
+                remedy="\n".join(dict.fromkeys(verdict.remedy for verdict in blocked if verdict.remedy)),
+            )
+        return Report(StepState.DONE, counted(verdicts))
+
+
+def _told(verdict: Verdict) -> str:
+    why = f" {verdict.why}" if verdict.why else ""
+    return f"{', '.join(verdict.hosts)}: {verdict.observed}{why}"
+
+
+def counted(verdicts: tuple[Verdict, ...]) -> str:
+    """How many verdicts there are of each grade."""
+    counts = {grade: sum(verdict.grade is grade for verdict in verdicts) for grade in Grade}
+    return ", ".join(f"{count} {grade.value}" for grade, count in counts.items() if count)

@@ -1,0 +1,59 @@
+"""Names the cause, of files or of a profile's last run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cockpit.bringup.evidence import gather
+from cockpit.bringup.profiles import find
+from cockpit.bringup.steps.launch import last_run
+from cockpit.cli import exits, show
+from cockpit.cli.verbs import session_for
+from cockpit.diagnosis.engine import explain as explain_sources
+from cockpit.diagnosis.sources import Source, collect
+from cockpit.model.errors import CockpitError
+from cockpit.model.finding import Explanation
+
+
+class NothingToExplain(CockpitError):
+    """The profile has no run yet."""
+
+
+async def explain(
+    paths: tuple[str, ...], *, report: Path | None, as_json: bool, trust: tuple[str, ...]
+) -> int:
+    """Explain files and folders; a single word that is no path is a profile."""
+    if len(paths) == 1 and not Path(paths[0]).exists():
+        sources, hosts = await _sources_of_run(paths[0], trust)
+    else:
+        sources, hosts = collect(paths), {}
+    found = explain_sources(sources, hosts)
+    if report is not None:
+        _write_report(report, found, sources)
+    if as_json:
+        show.as_json(found.to_json())
+    else:
+        show.explanation(found)
+    return exits.DONE
+
+
+async def _sources_of_run(profile: str, trust: tuple[str, ...]) -> tuple[list[Source], dict[str, str]]:
+    declared = find(profile)
+    async with session_for(profile, trust=trust) as session:
+        await session.connect()
+        run = await last_run(session)
+        if run is None:
+            raise NothingToExplain(
+                f"{declared.name} has no run yet.", remedy=f"Start one: spark-cockpit up {declared.name}"
+            )
+        sources = await gather(session, run.id)
+    return sources, {spec.cluster_address: spec.name for spec in declared.hosts}
+
+
+def _write_report(path: Path, found: Explanation, sources: list[Source]) -> None:
+    from cockpit.diagnosis.report import report
+
+    path.write_text(report(found, sources, {}), encoding="utf-8")
+    click.echo(f"The report is in {path}.", err=True)

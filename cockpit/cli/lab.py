@@ -1,0 +1,41 @@
+"""The lab's verb."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from cockpit.cli import show
+
+
+class Progress:
+    """Shows what the lab is doing: a line a stage, a moving count at a terminal."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._last = ""
+
+    def __call__(self, message: str, done: int | None = None, total: int | None = None) -> None:
+        """Tell of ``message``; ``done`` of ``total`` in bytes where known."""
+        if self._quiet or (message == self._last and not sys.stderr.isatty()):
+            return
+        self._last = message
+        count = f" {done / 1e6:.0f}" + (f" of {total / 1e6:.0f} MB" if total else " MB") if done else ""
+        click.echo(show.safe(message) + count, err=True)
+
+
+def lab(action: str, *, as_json: bool) -> None:
+    """Bring the lab up or down, or tell how it stands."""
+    from cockpit.lab import lab as room
+
+    if action == "up":
+        info = room.up(Progress(quiet=False))
+    elif action == "down":
+        info = room.down()
+    else:
+        info = room.status()
+    if as_json:
+        show.as_json(info.to_json())
+    else:
+        click.echo(show.safe(str(info)))

@@ -1,0 +1,199 @@
+"""The verbs that work on a profile and its hosts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import click
+
+from cockpit.bringup.events import Event, StepName
+from cockpit.bringup.open import Ask, open_session
+from cockpit.bringup.profiles import find, listing
+from cockpit.bringup.runbook import runbook as make_runbook
+from cockpit.bringup.runner import Runner
+from cockpit.bringup.runner import plan as make_plan
+from cockpit.bringup.session import Session
+from cockpit.bringup.step import Planner
+from cockpit.bringup.steps import all_steps
+from cockpit.cli import exits, show
+from cockpit.cli.watch import Lines, json_lines
+from cockpit.hosts.errors import HostKeyUnknown
+from cockpit.logs.sanitise import clean
+from cockpit.model.profile_error import nearest
+from cockpit.model.verdict import Grade
+from cockpit.runtime.environment import environment
+
+
+def step_name(word: str) -> StepName:
+    """The step called ``word``; raises ``click.UsageError`` with the nearest name."""
+    try:
+        return StepName(word)
+    except ValueError:
+        near = nearest(word, [step.value for step in StepName])
+        hint = f" Did you mean '{near}'?" if near else ""
+        names = ", ".join(step.value for step in StepName)
+        raise click.UsageError(f"No step is called '{clean(word)}'.{hint} The steps: {names}.") from None
+
+
+async def ask_on_terminal(key: HostKeyUnknown) -> bool:
+    """Show an unknown host key and ask; only where someone sits at a terminal."""
+    click.echo(clean(key.message, multiline=True), err=True)
+    return click.confirm("Trust it, and remember it?", default=False, err=True)
+
+
+@asynccontextmanager
+async def session_for(
+    name: str,
+    *,
+    trust: tuple[str, ...] = (),
+    emit: Callable[[Event], None] | None = None,
+    forced: bool = False,
+) -> AsyncIterator[Session]:
+    """A session for the profile called ``name``, asking about host keys where there is a terminal."""
+    ask: Ask | None = ask_on_terminal if sys.stdin.isatty() and sys.stderr.isatty() else None
+    async with open_session(find(name), emit=emit, ask=ask, trust=frozenset(trust), forced=forced) as session:
+        yield session
+
+
+def profiles(*, as_json: bool) -> None:
+    """List the profiles."""
+    entries = listing()
+    if as_json:
+        show.as_json({"profiles": [entry.to_json() for entry in entries]})
+        return
+    width = max((len(entry.name) for entry in entries), default=0)
+    for entry in entries:
+        fault = f"  ✗ {show.safe(entry.error)}" if entry.error else f"  {show.safe(entry.description)}"
+        click.echo(f"{entry.name:<{width}}  {entry.source:<7}{fault}")
+
+
+def plan(profile: str, *, step: str | None, as_json: bool) -> None:
+    """Every command, as it would run."""
+    found = find(profile)
+    steps = [item for item in all_steps() if step is None or item.name is step_name(step)]
+    planned = make_plan(Planner(found, environment(found)), steps)
+    if as_json:
+        show.as_json({"steps": show.plan_json(planned)})
+    else:
+        show.planned(planned)
+
+
+def runbook(profile: str) -> None:
+    """The runbook of a profile."""
+    found = find(profile)
+    click.echo(make_runbook(Planner(found, environment(found)), all_steps()), nl=False)
+
+
+async def check(profile: str, *, as_json: bool, trust: tuple[str, ...]) -> int:
+    """Preflight."""
+    from cockpit.bringup.steps.preflight import preflight_verdicts
+
+    async with session_for(profile, trust=trust) as session:
+        verdicts = await preflight_verdicts(session)
+    if as_json:
+        show.as_json({"verdicts": [verdict.to_json() for verdict in verdicts]})
+    else:
+        show.verdicts(verdicts)
+    grades = {verdict.grade for verdict in verdicts}
+    if Grade.BLOCKED in grades:
+        return exits.REFUSED
+    unreachable = any(v.id == "connect" and v.grade is Grade.UNKNOWN for v in verdicts)
+    return exits.UNREACHABLE if unreachable else exits.DONE
+
+
+async def flags(profile: str, *, as_json: bool, trust: tuple[str, ...]) -> int:
+    """The flag checks."""
+    from cockpit.bringup.steps.flags import check_flags
+
+    async with session_for(profile, trust=trust) as session:
+        await session.connect()
+        result = await check_flags(session)
+    if as_json:
+        show.as_json(result.to_json())
+    else:
+        show.problems(result.problems)
+        count = len(result.errors)
+        click.echo(f"vLLM {clean(result.vllm)}: " + (f"{count} to mend" if count else "no errors"))
+    return exits.REFUSED if result.errors else exits.DONE
+
+
+async def up(
+    profile: str, *, through: str, force: bool, verbose: bool, as_json: bool, trust: tuple[str, ...]
+) -> int:
+    """The steps in order."""
+    last = step_name(through)
+    watcher: Callable[[Event], None] = json_lines if as_json else Lines(verbose=verbose)
+    async with session_for(profile, trust=trust, emit=watcher, forced=force) as session:
+        return exits.BY_OUTCOME[await Runner(session).up(last)]
+
+
+async def down(profile: str, *, keep_ray: bool, verbose: bool, as_json: bool, trust: tuple[str, ...]) -> int:
+    """The steps undone, in reverse."""
+    kept = (StepName.CONTAINERS, StepName.RAY_HEAD, StepName.RAY_WORKERS) if keep_ray else ()
+    watcher: Callable[[Event], None] = json_lines if as_json else Lines(verbose=verbose)
+    async with session_for(profile, trust=trust, emit=watcher) as session:
+        return exits.BY_OUTCOME[await Runner(session).down(frozenset(kept))]
+
+
+async def status(profile: str, *, as_json: bool, trust: tuple[str, ...]) -> int:
+    """One look."""
+    from cockpit.bringup.look import look
+    from cockpit.cli.status import show_status
+
+    async with session_for(profile, trust=trust) as session:
+        seen = await look(session)
+    if as_json:
+        show.as_json(seen.to_json())
+    else:
+        show_status(seen)
+    return exits.DONE if all(host.reachable for host in seen.hosts) else exits.UNREACHABLE
+
+
+async def prompt(profile: str, text: str | None, *, as_json: bool, trust: tuple[str, ...]) -> int:
+    """One streamed answer."""
+    from cockpit.bringup.ask import stream_answer
+    from cockpit.bringup.steps.prompt import figures
+
+    async with session_for(profile, trust=trust) as session:
+        writer = None if as_json else AnswerWriter()
+        result = await stream_answer(session, text, writer or _silent)
+        if writer is not None:
+            writer.close()
+    if as_json:
+        show.as_json(result.to_json())
+    else:
+        click.echo(figures(result), err=True)
+    return exits.DONE
+
+
+def _silent(_text: str, _reasoning: str) -> None:
+    """Nobody watches the answer grow."""
+
+
+class AnswerWriter:
+    """Writes an answer as it grows: the answer to standard output, the reasoning, apart, to standard error."""
+
+    def __init__(self) -> None:
+        self._reasoning = False
+        self._wrote = False
+
+    def __call__(self, text: str, reasoning: str) -> None:
+        """Write a piece."""
+        if reasoning:
+            if not self._reasoning:
+                click.echo("reasoning: ", nl=False, err=True)
+            self._reasoning = True
+            click.echo(show.safe(reasoning), nl=False, err=True)
+        if text:
+            if self._reasoning:
+                click.echo("", err=True)
+                self._reasoning = False
+            self._wrote = True
+            click.echo(show.safe(text), nl=False)
+
+    def close(self) -> None:
+        """End the line."""
+        if self._wrote:
+            click.echo("")
