@@ -1,0 +1,113 @@
+"""What a launch without a fault in its log is: up, loading, waiting for something, stopped, or unknown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from cockpit.diagnosis import findings
+from cockpit.diagnosis.candidates import FAR, Attempt, Candidate
+from cockpit.diagnosis.reading import Hit
+from cockpit.diagnosis.situation import Situation
+from cockpit.diagnosis.sources import EXIT, FACTS, KERNEL, RAY_WORKER, RAYLET
+from cockpit.model.finding import Explanation, Severity
+
+_GONE = re.compile(rb"no process|no such process|not running|exited \(|is gone", re.I)
+
+
+def stalls(tried: list[Attempt], *, waiting: bool = True) -> Iterator[Hit]:
+    """The stalls that nothing came after, the most telling first. ``waiting`` leaves out what needs to be
+    seen more than once to be one."""
+    found = [
+        hit
+        for one in tried
+        for hit in one.hits
+        if hit.signature.role == "stall" and (_last(hit, one) > one.progress or hit.signature.weight > 50)
+    ]
+    counts: dict[str, int] = {}
+    for hit in found:
+        counts[hit.signature.id] = counts.get(hit.signature.id, 0) + 1
+    enough = [hit for hit in found if not waiting or counts[hit.signature.id] >= hit.signature.least]
+    return iter(sorted(enough, key=lambda hit: (-hit.signature.weight, hit.source, hit.line)))
+
+
+def _last(hit: Hit, one: Attempt) -> int:
+    return max(other.line for other in one.hits if other.signature.id == hit.signature.id)
+
+
+def without_fault(tried: list[Attempt], hosts: Mapping[str, str], facts: Situation) -> Explanation:
+    """The explanation where no candidate speaks."""
+    stopped = any(one.stop < FAR for one in tried if one.serves)
+    stalled = next(stalls(tried), None)
+    if stalled is not None:
+        severity = Severity.WARNING if stopped else Severity.ERROR
+        found = findings.of_hit(stalled, tried, hosts, facts, severity=severity)
+        return Explanation("stopped" if stopped else "stalled", (found,), stalled.signature.next)
+    if stopped:
+        return Explanation("stopped")
+    if gone(tried):
+        return Explanation("unknown", next=_ended_silently(tried))
+    serving = [one for one in tried if one.serves]
+    if any(one.ready for one in serving):
+        return Explanation("ok")
+    if any(one.hits for one in serving):
+        return Explanation("loading")
+    return Explanation("unknown", next=collect(tried))
+
+
+def gone(tried: list[Attempt]) -> bool:
+    """Whether a note or an exit status says that the process is no more."""
+    for one in tried:
+        data = one.reading.source.data
+        if one.reading.source.role == FACTS and _GONE.search(bytes(data[:65536])):
+            return True
+        if one.reading.source.role == EXIT and bytes(data[:64]).strip():
+            return True
+    return False
+
+
+def _exit_status(tried: list[Attempt]) -> int | None:
+    for one in tried:
+        word = bytes(one.reading.source.data[:64]).strip()
+        if one.reading.source.role == EXIT and word.isdigit():
+            return int(word)
+    return None
+
+
+def _ended_silently(tried: list[Attempt]) -> tuple[str, ...]:
+    status = _exit_status(tried)
+    first = "The log ends without an error or a shutdown line, and the process is gone."
+    if status in (137, 9):
+        first = "The process was killed (exit status 137): the log can't say by whom; most often the kernel's OOM killer."
+    return (
+        first,
+        "Kernel log of both hosts around that time: journalctl -k -b (after a reboot: journalctl -k -b -1); "
+        "look for 'Out of memory', 'NVRM', 'Xid'.",
+        "Whether a host was rebooted: uptime and last -x; memory over time from the cockpit's samples.",
+        *_others(tried),
+    )
+
+
+def _others(tried: list[Attempt]) -> tuple[str, ...]:
+    roles = {one.reading.source.role for one in tried}
+    wanted = []
+    if not roles & {RAY_WORKER, RAYLET}:
+        wanted.append(
+            "Ray's worker files on every node: /tmp/ray/session_latest/logs/worker-*.err and raylet.out."
+        )
+    if KERNEL not in roles:
+        wanted.append("The kernel log (dmesg -T) of both hosts.")
+    return tuple(wanted)
+
+
+def collect(tried: list[Attempt]) -> tuple[str, ...]:
+    """What to collect where these logs do not tell all."""
+    return ("The complete log of the other node (worker.log), from its first line.", *_others(tried))
+
+
+def unknown(best: Candidate, tried: list[Attempt]) -> tuple[str, ...]:
+    """What to collect when the log only says that something ended."""
+    file = best.reading.source.name
+    text = best.hit.text.strip() if best.hit else ""
+    own = best.hit.signature.next if best.hit else ()
+    return (f"Not in this log: {file}, line {best.line} only says: {text[:200]}", *own, *collect(tried))

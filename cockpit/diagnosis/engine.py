@@ -1,0 +1,69 @@
+"""Names the cause of what logs show: what happened, on which host, in which line, and what to change.
+
+Logs -> attempts -> hits of signatures and tracebacks -> candidates -> the best one. Pure: bytes in, an
+``Explanation`` out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cockpit.diagnosis import ends, findings
+from cockpit.diagnosis.candidates import Attempt, Candidate, attempt, candidates, hints
+from cockpit.diagnosis.reading import read
+from cockpit.diagnosis.situation import Situation, situation
+from cockpit.diagnosis.sources import OTHER, Source
+from cockpit.model.finding import Explanation, Finding, Severity
+
+_NO_HOSTS: Mapping[str, str] = {}
+
+
+def explain(sources: Sequence[Source], hosts: Mapping[str, str] = _NO_HOSTS) -> Explanation:
+    """What the logs of a launch say. ``hosts`` maps a cluster address to the host's name.
+
+    With several attempts in a log (a restart loop) the last one is explained; as long as it has neither
+    come up nor failed, the one before.
+    """
+    readings = [read(source, index) for index, source in enumerate(sources) if source.role != OTHER]
+    if not readings:
+        return Explanation("unknown", next=("There is no log to read.",))
+    told = _explain([attempt(one, one.attempts - 1) for one in readings], hosts)
+    if told.status in ("loading", "unknown") and any(one.attempts > 1 for one in readings):
+        before = _explain([attempt(one, max(0, one.attempts - 2)) for one in readings], hosts)
+        if before.status == "failed":
+            return before
+    return told
+
+
+def _explain(tried: list[Attempt], hosts: Mapping[str, str]) -> Explanation:
+    facts = situation(hit for one in tried for hit in one.hits)
+    ranked = sorted((item for one in tried for item in candidates(one)), key=lambda item: item.rank)
+    if ranked:
+        return _failed(ranked, tried, hosts, facts)
+    return ends.without_fault(tried, hosts, facts)
+
+
+def _failed(
+    ranked: list[Candidate], tried: list[Attempt], hosts: Mapping[str, str], facts: Situation
+) -> Explanation:
+    best = ranked[0]
+    deeper = next(hints(tried, best), None)
+    if deeper is not None:
+        return Explanation("failed", (findings.of_hit(deeper, tried, hosts, facts, also=best),))
+    if best.role in ("effect", "vague", "wrapper"):
+        stalled = next(ends.stalls(tried, waiting=False), None)
+        if stalled is not None:
+            return Explanation("failed", (findings.of_hit(stalled, tried, hosts, facts, also=best),))
+    if best.raised is not None:
+        return Explanation("failed", (findings.of_exception(best, hosts, facts),), ends.collect(tried))
+    assert best.hit is not None
+    if not best.hit.signature.kind:
+        return Explanation("unknown", next=ends.unknown(best, tried))
+    found = _named(best, tried, hosts, facts)
+    words = best.hit.signature.next
+    return Explanation("failed", (found,), words or (() if best.role == "cause" else ends.collect(tried)))
+
+
+def _named(best: Candidate, tried: list[Attempt], hosts: Mapping[str, str], facts: Situation) -> Finding:
+    assert best.hit is not None
+    return findings.of_hit(best.hit, tried, hosts, facts, severity=Severity.ERROR)

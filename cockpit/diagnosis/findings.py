@@ -1,0 +1,154 @@
+"""Findings made of candidates: the words of the signature filled in, the fixes as changes, the host named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cockpit.diagnosis.adjust import adjusted
+from cockpit.diagnosis.candidates import Attempt, Candidate
+from cockpit.diagnosis.guess import kind_of
+from cockpit.diagnosis.reading import Hit, Reading
+from cockpit.diagnosis.signatures import FixTemplate
+from cockpit.diagnosis.situation import Situation
+from cockpit.diagnosis.tracebacks import Raised
+from cockpit.model.finding import Confidence, Evidence, Finding, Fix, Severity
+
+_LONG = 600
+
+
+class _Words(dict[str, str]):
+    """Words of a template; a name that is not known is left visible."""
+
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def fill(template: str, words: Mapping[str, str]) -> str:
+    """``template`` with ``{name}`` filled in."""
+    return template.format_map(_Words(words))
+
+
+def _value(value: Any, words: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        filled = fill(value, words) if "{" in value else value
+        if value.startswith("{") and value.endswith("}"):
+            return int(filled) if filled.isdecimal() else _float(filled)
+        return filled
+    if isinstance(value, Mapping):
+        return {key: _value(item, words) for key, item in value.items()}
+    return [_value(item, words) for item in value] if isinstance(value, list) else value
+
+
+def _float(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _fix(template: FixTemplate, words: Mapping[str, str]) -> Fix:
+    change = _value(template.change, words) if template.change else None
+    unfilled = change is not None and "?" in str(change)
+    return Fix(fill(template.text, words), None if unfilled else change)
+
+
+def evidence(reading: Reading, line: int, text: str) -> Evidence:
+    """A line as evidence."""
+    return Evidence(reading.source.name, line, text.strip("\r\n ")[:4000])
+
+
+def host_of(hit_ip: str, head_host: str, reading: Reading, hosts: Mapping[str, str]) -> str:
+    """The host's name: by its address, else as NCCL names it, else the source's."""
+    if hit_ip:
+        return hosts.get(hit_ip, hit_ip)
+    return head_host or reading.source.host
+
+
+def _address(hit: Hit, tried: Sequence[Attempt]) -> str:
+    """The address that the hit names, or that another copy of the same text names."""
+    if hit.ip:
+        return hit.ip
+    named = [
+        other.ip
+        for one in tried
+        if one.reading.index == hit.source
+        for other in one.hits
+        if other.signature.id == hit.signature.id and other.parts == hit.parts
+    ]
+    if (
+        hit.head.process.startswith(("RayWorker", "Worker"))
+        and "" in named
+        and hit.head.chain[:1] != ("EngineCore",)
+    ):
+        return ""
+    return next((ip for ip in named if ip), "")
+
+
+def of_hit(
+    hit: Hit,
+    tried: Sequence[Attempt],
+    hosts: Mapping[str, str],
+    facts: Situation,
+    *,
+    also: Hit | Candidate | None = None,
+    severity: Severity = Severity.ERROR,
+) -> Finding:
+    """The finding of a hit. ``also`` is a second line worth showing: what the hint explains."""
+    reading = next(one.reading for one in tried if one.reading.index == hit.source)
+    host = host_of(_address(hit, tried), hit.head.host, reading, hosts)
+    signature = hit.signature
+    told = adjusted(hit, facts)
+    variant = signature.variants.get(told.variant)
+    where = host or "this host"
+    words = {**facts.parts(), **hit.parts, "host": where, "at": f" on {host}" if host else "", **told.words}
+    fixes = variant.fix if variant and variant.fix else signature.fix
+    lines = [evidence(reading, hit.line, hit.text)]
+    if also is not None:
+        lines.append(_also(also, tried))
+    return Finding(
+        kind=(variant.kind if variant and variant.kind else signature.kind) or "other",
+        severity=severity,
+        cause=fill((variant.cause if variant and variant.cause else signature.cause), words),
+        confidence=signature.confidence,
+        host=host,
+        fix=tuple(_fix(fix, words) for fix in fixes),
+        evidence=tuple(lines),
+    )
+
+
+def _also(also: Hit | Candidate, tried: Sequence[Attempt]) -> Evidence:
+    if isinstance(also, Candidate):
+        text = also.hit.text if also.hit else (also.raised.text if also.raised else "")
+        return evidence(also.reading, also.line, text)
+    reading = next(one.reading for one in tried if one.reading.index == also.source)
+    return evidence(reading, also.line, also.text)
+
+
+def of_exception(item: Candidate, hosts: Mapping[str, str], facts: Situation) -> Finding:
+    """The finding of an exception that no signature knows: told as it stands, with what to look at."""
+    raised, block = item.raised, item.block
+    assert raised is not None and block is not None
+    host = host_of(raised.ip or block.head.ip, "", item.reading, hosts)
+    process = block.head.process or "vllm serve"
+    where = f" on {host}" if host else ""
+    message = raised.message or _first(raised)
+    return Finding(
+        kind=kind_of(raised, serving=facts.ready),
+        severity=Severity.ERROR,
+        cause=f"{process}{where} ended with {raised.type}: {message}"[:_LONG],
+        confidence=Confidence.POSSIBLE,
+        host=host,
+        fix=(
+            Fix(
+                "No remedy is known for this message. It was raised at "
+                f"{raised.frames[-1] if raised.frames else 'an unknown place'}; "
+                "search vLLM's issues for its text and this vLLM version."
+            ),
+        ),
+        evidence=(evidence(item.reading, raised.line, raised.text.split("\n", 1)[0]),),
+    )
+
+
+def _first(raised: Raised) -> str:
+    return next((line.strip() for line in raised.more if line.strip()), "no message")

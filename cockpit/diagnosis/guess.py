@@ -1,0 +1,56 @@
+"""The kind of an exception that no signature knows, from its type and from where it was raised. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from cockpit.diagnosis.tracebacks import Raised
+
+_TYPES = (
+    ("OutOfMemoryError", "oom-gpu"),
+    ("MemoryError", "oom-unified-memory"),
+    ("PermissionError", "permissions"),
+    ("huggingface_hub.", "hf-download"),
+    ("requests.exceptions.", "hf-download"),
+    ("httpx.", "hf-download"),
+    ("jinja2.", "chat-template"),
+    ("json.decoder.", "config-json"),
+    ("JSONDecodeError", "config-json"),
+    ("torch._inductor.", "compile"),
+    ("torch._dynamo.", "compile"),
+    ("triton.", "triton-ptxas"),
+    ("torch.distributed.DistNetworkError", "network-iface"),
+    ("torch.distributed.DistStoreError", "network-iface"),
+    ("torch.distributed.DistBackendError", "nccl-roce"),
+    ("ray.exceptions.", "ray-membership"),
+    ("safetensors", "model-missing"),
+)
+_PLACES = (
+    (r"/flashinfer/", "flashinfer"),
+    (r"/triton/", "triton-ptxas"),
+    (r"/torch/_inductor/|/torch/_dynamo/|/vllm/compilation/", "compile"),
+    (r"/reasoning/", "reasoning-parser"),
+    (r"/tool_parsers/|/tool_parser", "tool-parser"),
+    (r"chat_utils\.py|/chat_template", "chat-template"),
+    (r"/quantization/", "quantization"),
+    (r"tokeniz", "tokenizer"),
+    (r"/model_executor/model_loader/|/model_executor/models/", "config-json"),
+    (r"/transformers/configuration|/transformers_utils/config", "config-json"),
+    (r"pynccl|/distributed/device_communicators/", "nccl-roce"),
+    (r"arg_utils\.py|argparse", "args"),
+    (r"/ray/", "ray-membership"),
+)
+
+
+def kind_of(raised: Raised, *, serving: bool) -> str:
+    """The contract's kind that fits best; ``other`` when nothing does."""
+    for words, kind in _TYPES:
+        if words in raised.type:
+            return kind
+    if serving:
+        return "crash-engine-core"
+    for frame in reversed(raised.frames[-3:]):
+        for pattern, kind in _PLACES:
+            if re.search(pattern, frame):
+                return kind
+    return "other"

@@ -1,0 +1,51 @@
+"""Secrets, user names and addresses masked in a text, the same value by the same mark. Pure."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+
+_SECRETS = (
+    re.compile(r"\bhf_[A-Za-z0-9]{8,}"),
+    re.compile(r"\b(?:sk|ghp|gho|github_pat|nvapi|xox[bp])[-_][A-Za-z0-9_-]{8,}"),
+    re.compile(r"(?i)(?<=bearer )[\w.~+/=-]{6,}"),
+    re.compile(
+        r"(?i)(?:(?<=token[=:])|(?<=token: )|(?<=token': ')|(?<=api[-_]key[=:'\" ])|(?<=api[-_]key': ')"
+        r"|(?<=api[-_]key': \[')|(?<=password[=:])|(?<=secret[=:])|(?<=_KEY=)|(?<=_TOKEN=))[^\s'\",\]})]{4,}"
+    ),
+    re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),
+)
+_HOME = re.compile(r"(?<=/home/)[^/\s'\":,)]+|(?<=/Users/)[^/\s'\":,)]+")
+_LOGIN = re.compile(r"\b[a-z_][a-z0-9_-]{0,31}(?=@(?:\d|[a-z][\w.-]*[:\s]))")
+_V4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)")
+_V6 = re.compile(r"(?<![\w:.])(?=[0-9A-Fa-f:]*:[0-9A-Fa-f:]*:)[0-9A-Fa-f:]{3,45}(?![\w:])")
+_MAC = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}(?![\w:])")
+_KEPT = {"0.0.0.0", "127.0.0.1", "127.0.1.1", "::", "::1"}
+
+
+class Mask:
+    """Marks given out so far: a value met again gets the mark it had."""
+
+    def __init__(self) -> None:
+        self._marks: dict[tuple[str, str], str] = {}
+
+    def _mark(self, kind: str, value: str) -> str:
+        count = sum(known == kind for known, _ in self._marks) + 1
+        return self._marks.setdefault((kind, value), f"<{kind}-{count}>")
+
+    def text(self, text: str) -> str:
+        """``text`` with what is private masked."""
+        for pattern in _SECRETS:
+            text = pattern.sub(lambda match: self._mark("secret", match[0]), text)
+        text = _HOME.sub(lambda match: self._mark("user", match[0]), text)
+        text = _LOGIN.sub(lambda match: self._mark("user", match[0]), text)
+        text = _MAC.sub(lambda match: self._mark("mac", match[0].lower()), text)
+        text = _V4.sub(lambda match: self._address(match[0]), text)
+        return _V6.sub(lambda match: self._address(match[0]), text)
+
+    def _address(self, text: str) -> str:
+        try:
+            address = str(ip_address(text))
+        except ValueError:
+            return text
+        return text if address in _KEPT else self._mark("address", address)

@@ -1,0 +1,226 @@
+"""One log read for what is known: hits of signatures, tracebacks, attempts. Pure; memory stays flat."""
+
+from __future__ import annotations
+
+import functools
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from cockpit.diagnosis import tracebacks
+from cockpit.diagnosis.scan import Places, Scan, Texts, line_at, lines_after, lines_before, scan, text_at
+from cockpit.diagnosis.signatures import Signature, signatures
+from cockpit.diagnosis.sources import Source
+from cockpit.diagnosis.tracebacks import Block, Raised
+from cockpit.logs.records import Line, parse_line, stream_of
+
+_MARK = tracebacks.MARK.encode()
+_SOFT = {"INFO", "WARNING", "DEBUG"}
+_LOGGING_ERROR = "--- Logging error ---"
+_GONE_ON = ("hutdown", "hutting down", "xiting", "leaked", "destroy")
+LONGEST_TEXT = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A line that a signature knows: where, whose, and the named parts of the message. ``block`` is the
+    traceback it stands in; ``ip`` the cluster address that the line or its traceback names."""
+
+    signature: Signature
+    source: int
+    offset: int
+    line: int
+    head: Line
+    text: str
+    parts: dict[str, str]
+    block: Block | None = None
+    ip: str = ""
+
+
+@dataclass(slots=True)
+class Reading:
+    """What one source says. ``starts`` are the first lines of its attempts; ``tail`` its last lines."""
+
+    source: Source
+    index: int
+    lines: int
+    starts: list[int]
+    hits: list[Hit] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    tail: list[tuple[int, int, Line]] = field(default_factory=list)
+
+    def attempt_of(self, line: int) -> int:
+        """The attempt (from 0) that a line belongs to."""
+        return max(0, bisect_right(self.starts, line) - 1)
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts the log holds."""
+        return max(1, len(self.starts))
+
+
+@functools.cache
+def _texts() -> Texts:
+    return Texts([_MARK, *(text for signature in signatures() for text in signature.find)])
+
+
+@functools.cache
+def _by_text() -> dict[bytes, list[Signature]]:
+    found: dict[bytes, list[Signature]] = {}
+    for signature in signatures():
+        for text in signature.find:
+            found.setdefault(text, []).append(signature)
+    return found
+
+
+def _segment(line: str, text: str) -> str:
+    """The part of a line with carriage returns that holds ``text``."""
+    if "\r" not in line:
+        return line
+    return next((part for part in reversed(line.split("\r")) if text in part), line)
+
+
+class _Cache:
+    """The lines already taken apart; most are asked for several times."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.texts: dict[int, str] = {}
+        self.lines: dict[tuple[int, str], Line] = {}
+
+    def line(self, offset: int, line: int, text: str) -> Line:
+        if line not in self.texts:
+            self.texts[line] = text_at(self.source.data, offset)
+        segment = _segment(self.texts[line], text)
+        key = (line, segment)
+        if key not in self.lines:
+            self.lines[key] = parse_line(segment)
+        return self.lines[key]
+
+    def joined(self, offset: int, head: Line, count: int) -> str:
+        """The message from ``head`` on over ``count`` lines of its stream."""
+        texts = [head.text]
+        for _, raw in lines_after(self.source.data, offset, 4 * count):
+            line = parse_line(raw)
+            if stream_of(line) == stream_of(head) or not line.chain:
+                texts.append(line.text)
+            if len(texts) >= count:
+                break
+        return "\n".join(texts)
+
+
+def read(source: Source, index: int) -> Reading:
+    """Reads a log once."""
+    found = scan(source.data, _texts())
+    cache = _Cache(source)
+    reading = Reading(source, index, found.lines, [])
+    reading.blocks = list(_blocks(source, found))
+    hits = list(_hits(cache, found, reading))
+    reading.starts = _starts(hits)
+    reading.hits = hits
+    reading.tail = _tail(source, found.lines)
+    return reading
+
+
+def _blocks(source: Source, found: Scan) -> Iterator[Block]:
+    end = 0
+    for offset, line in found.places.get(_MARK, Places()):
+        raw = text_at(source.data, offset)
+        text = _segment(raw, tracebacks.MARK)
+        after = tracebacks.numbered(lines_after(source.data, offset, tracebacks.MOST), line)
+        head = parse_line(text)
+        if line <= end and head.text.startswith(tracebacks.MARK):
+            continue
+        block = tracebacks.read_block((offset, line, text), after)
+        for _, before in lines_before(source.data, offset, 1):
+            block.before = parse_line(before).text
+        if block.raised:
+            yield block
+            end = block.end if not block.after else end
+
+
+def _hits(cache: _Cache, found: Scan, reading: Reading) -> Iterator[Hit]:
+    seen: set[tuple[str, int]] = set()
+    for text, places in found.places.items():
+        word = text.decode()
+        for signature in _by_text().get(text, ()):
+            for offset, line in places:
+                if (signature.id, line) not in seen:
+                    hit = _hit(cache, signature, (offset, line, word), reading)
+                    if hit is not None:
+                        seen.add((signature.id, line))
+                        yield hit
+
+
+def _hit(cache: _Cache, signature: Signature, place: tuple[int, int, str], reading: Reading) -> Hit | None:
+    offset, line, word = place
+    head = cache.line(offset, line, word)
+    if head.level in _SOFT and not signature.any_level:
+        return None
+    text = head.text if signature.lines == 1 else cache.joined(offset, head, signature.lines)
+    match = signature.search(text[: 4 * LONGEST_TEXT])
+    if match is None:
+        return None
+    block = _block_of(reading.blocks, head, line)
+    raised = _raised_of(block, line)
+    if signature.traceback and raised is None:
+        return None
+    parts = {key: value for key, value in match.groupdict().items() if value is not None}
+    ip = head.ip or (raised.ip if raised else "") or tracebacks.remote_address(head.text)
+    return Hit(signature, reading.index, offset, line, head, head.text[:LONGEST_TEXT], parts, block, ip)
+
+
+def _block_of(blocks: Sequence[Block], head: Line, line: int) -> Block | None:
+    """The traceback that a line stands in."""
+    for block in blocks:
+        same = (block.head.level, *stream_of(block.head)) == (head.level, *stream_of(head))
+        if block.line <= line <= block.end and same:
+            return block
+    return None
+
+
+def _raised_of(block: Block | None, line: int) -> Raised | None:
+    for raised in block.raised if block else ():
+        if raised.line <= line <= raised.line + len(raised.more):
+            return raised
+    return None
+
+
+def _starts(hits: Sequence[Hit]) -> list[int]:
+    """The first lines of the attempts: the same sign of a beginning a second time begins another."""
+    starts = [1]
+    seen: set[tuple[str, str]] = set()
+    begins = sorted((hit for hit in hits if hit.signature.role == "begin"), key=lambda hit: hit.line)
+    for hit in begins:
+        key = (hit.signature.id, hit.head.process)
+        if key in seen or (hit.signature.id == "usage" and seen):
+            starts.append(hit.line)
+            seen = set()
+        seen.add(key)
+    return starts
+
+
+def _tail(source: Source, lines: int) -> list[tuple[int, int, Line]]:
+    """The last lines (offset, number, line), last first."""
+    size, number = len(source.data), lines
+    tail = []
+    start, _ = line_at(source.data, size)
+    last = [(start, text_at(source.data, size))] if start < size else []
+    for offset, raw in chain(last, lines_before(source.data, size, 40)):
+        if not last or offset != start:
+            number -= 1
+        if raw.strip():
+            tail.append((offset, number, parse_line(raw[-LONGEST_TEXT:] if len(raw) > LONGEST_TEXT else raw)))
+    return tail
+
+
+def recovered(block: Block) -> bool:
+    """Whether the process went on as if nothing had happened after a bare traceback."""
+    if block.before.startswith(_LOGGING_ERROR) or block.head.level in _SOFT:
+        return True
+    after = block.after
+    if not block.bare or after is None or after.level not in _SOFT or "-" not in after.time[:3]:
+        return False
+    own = block.head.process.startswith(("APIServer", "MainProcess")) or not block.head.process
+    return own and not any(word in after.text for word in _GONE_ON)

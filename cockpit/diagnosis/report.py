@@ -1,0 +1,125 @@
+"""A report for others: one self-contained Markdown text, with secrets, user names and addresses masked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from cockpit.diagnosis.masking import Mask
+from cockpit.diagnosis.reading import read
+from cockpit.diagnosis.scan import line_at, lines_after, lines_before, text_at
+from cockpit.diagnosis.situation import Situation, situation
+from cockpit.diagnosis.sources import OTHER, Source
+from cockpit.logs.records import strip_ansi
+from cockpit.logs.sanitise import clean
+from cockpit.model.finding import Evidence, Explanation, Finding
+
+_BEFORE, _AFTER, _LONG = 12, 8, 500
+
+
+def report(explanation: Explanation, sources: Sequence[Source], facts: Mapping[str, str]) -> str:
+    """The report. ``facts`` are more lines of its first table: what was measured, in words."""
+    mask = Mask()
+    told = _situation(sources)
+    parts = [
+        "# Why the launch is as it is",
+        "",
+        f"Status: **{explanation.status}**",
+        "",
+        *_table({**_launch(told), **facts}),
+        *_logs(sources),
+    ]
+    for number, finding in enumerate(explanation.findings, 1):
+        parts += _finding(number, finding, sources)
+    if explanation.next:
+        parts += ["## What else to collect", "", *(f"* {_one_line(step)}" for step in explanation.next), ""]
+    parts += [
+        "Host names stay; secrets, user names and addresses are masked, the same value by the same mark.",
+        "",
+    ]
+    return mask.text("\n".join(parts))
+
+
+def _situation(sources: Sequence[Source]) -> Situation:
+    readings = [read(source, index) for index, source in enumerate(sources) if source.role != OTHER]
+    return situation(hit for one in readings for hit in one.hits)
+
+
+def _launch(told: Situation) -> dict[str, str]:
+    arguments = " ".join(f"{name}={value!r}" for name, value in told.args.items())
+    topology = [f"world size {told.world}" if told.world else "", "Ray" if told.ray else told.backend]
+    return {
+        "vLLM": told.version or "unknown",
+        "model": told.model or "unknown",
+        "topology": ", ".join(word for word in topology if word) or "unknown",
+        "arguments other than vLLM's defaults": arguments or "unknown",
+    }
+
+
+def _cell(text: str) -> str:
+    return _one_line(text).replace("|", "\\|")
+
+
+def _one_line(text: str) -> str:
+    return clean(strip_ansi(text)).replace("\n", " ")
+
+
+def _table(rows: Mapping[str, str]) -> Iterable[str]:
+    yield from ("| what | value |", "|---|---|")
+    for name, value in rows.items():
+        yield f"| {_cell(name)} | {_cell(value)} |"
+    yield ""
+
+
+def _logs(sources: Sequence[Source]) -> Iterable[str]:
+    yield "Logs read:"
+    yield ""
+    for source in sources:
+        host = f" of {source.host}" if source.host else ""
+        yield f"* {_one_line(source.name)} ({source.role}{host}, {len(source.data)} bytes)"
+    yield ""
+
+
+def _finding(number: int, finding: Finding, sources: Sequence[Source]) -> Iterable[str]:
+    where = f" on {_one_line(finding.host)}" if finding.host else ""
+    yield f"## {number}. {finding.kind}{where} ({finding.severity.value}, {finding.confidence.value})"
+    yield from ("", _one_line(finding.cause), "")
+    for fix in finding.fix:
+        yield f"* {_one_line(fix.text)}" + (f" `{fix.change}`" if fix.change else "")
+    yield ""
+    for evidence in finding.evidence:
+        yield from _evidence(evidence, sources)
+
+
+def _evidence(evidence: Evidence, sources: Sequence[Source]) -> Iterable[str]:
+    yield f"{_one_line(evidence.file)}, line {evidence.line}:"
+    yield from ("", "```text")
+    source = next((one for one in sources if one.name == evidence.file), None)
+    if source is None:
+        yield f"> {_one_line(evidence.text)[:_LONG]}"
+    else:
+        yield from _context(source, evidence.line)
+    yield from ("```", "")
+
+
+def _context(source: Source, line: int) -> Iterable[str]:
+    offset = _offset(source, line)
+    before = [
+        (line - count, text) for count, (_, text) in enumerate(lines_before(source.data, offset, _BEFORE), 1)
+    ]
+    after = [
+        (line + count, text) for count, (_, text) in enumerate(lines_after(source.data, offset, _AFTER), 1)
+    ]
+    for number, text in [*reversed(before), (line, text_at(source.data, offset)), *after]:
+        mark = ">" if number == line else " "
+        yield f"{mark} {number:6} {_one_line(text)[:_LONG].replace('```', chr(39) * 3)}"
+
+
+def _offset(source: Source, line: int) -> int:
+    """Where ``line`` (from 1) begins."""
+    offset = 0
+    for _ in range(line - 1):
+        _, end = line_at(source.data, offset)
+        if end >= len(source.data):
+            break
+        offset = end + 1
+    return offset

@@ -1,0 +1,132 @@
+"""What is explained: the logs of a launch, each with the host and the part it speaks for.
+
+``collect`` turns paths into sources. A file of more than ``SMALL`` bytes is mapped, not read, so that a log
+of any size costs no memory.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cockpit.model.errors import CockpitError
+
+Data = bytes | mmap.mmap
+SMALL = 16 << 20
+
+SERVE, RAY_WORKER, RAYLET, CONTAINER, KERNEL, FACTS, STATUS, EXIT, OTHER = (
+    *("serve", "ray-worker", "raylet", "container", "kernel", "facts", "ray-status", "exit-status", "other"),
+)
+_SKIPPED = {
+    ".yaml",
+    ".yml",
+    ".json",
+    ".jsonl",
+    ".tsv",
+    ".csv",
+    ".md",
+    ".time",
+    ".sh",
+    ".py",
+    ".gz",
+    ".zst",
+    ".idx",
+}
+
+
+class SourceMissingError(CockpitError):
+    """A path that was to be explained is not there, can't be read or holds no log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One log. ``name`` is the path as given; ``host`` the host's name ("" where it isn't known); ``role``
+    one of ``serve``, ``ray-worker``, ``raylet``, ``container``, ``kernel``, ``facts``, ``ray-status``,
+    ``exit-status`` and ``other``; ``data`` the bytes as they are."""
+
+    name: str
+    host: str
+    role: str
+    data: Data
+
+
+def role_of(name: str) -> str:
+    """The role that a file's name tells."""
+    low = name.lower()
+    rules = (
+        (KERNEL, ("kernel", "dmesg", "journal", "syslog", "kern.log")),
+        (STATUS, ("ray-status", "ray_status")),
+        (FACTS, ("host-facts", "facts", "meminfo", "nvidia-smi", "nvidia_smi")),
+        (EXIT, ("exit-status", "exit_status")),
+        (RAYLET, ("raylet", "gcs_server", "monitor")),
+        (RAY_WORKER, ("ray-worker", "python-core-worker", "worker-")),
+        (CONTAINER, ("container", "docker")),
+    )
+    for role, words in rules:
+        if any(word in low for word in words):
+            return role
+    return SERVE if low.endswith((".log", ".txt", ".out", ".err")) or "." not in low else OTHER
+
+
+def host_of(name: str) -> str:
+    """The host that a file's name tells: ``head.log`` and ``worker.log`` name the role they play."""
+    stem = Path(name).stem.lower()
+    if stem.startswith("head"):
+        return "head"
+    return "worker" if stem.startswith(("worker", "ray-worker")) else ""
+
+
+def _read(path: Path) -> Data:
+    size = path.stat().st_size
+    if size <= SMALL:
+        return path.read_bytes()
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _record_host(folder: Path) -> str:
+    """The host that a run's ``record.json`` names, "" without one."""
+    try:
+        record = json.loads((folder / "record.json").read_bytes())
+    except (OSError, ValueError):
+        return ""
+    host = record.get("host", "") if isinstance(record, dict) else ""
+    return host if isinstance(host, str) else ""
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder)
+        hidden = any(part.startswith(".") for part in relative.parts)
+        if path.is_file() and not hidden and path.suffix.lower() not in _SKIPPED:
+            yield path
+
+
+def collect(paths: Iterable[str | Path]) -> list[Source]:
+    """The sources under ``paths``: files as they are, folders with all their logs.
+
+    In a folder the names tell the roles: ``head.log``, ``worker.log``, ``ray-worker.err``, ``kernel.log``,
+    ``ray-status.txt``, ``host-facts.txt``; a run's folder has ``serve.log``, ``exit-status`` and
+    ``record.json``. Raises ``SourceMissingError``.
+    """
+    sources: list[Source] = []
+    for given in paths:
+        path = Path(given)
+        try:
+            found = list(_files(path)) if path.is_dir() else [path]
+            for file in found:
+                host = _record_host(file.parent) or host_of(file.name)
+                sources.append(Source(str(file), host, role_of(file.name), _read(file)))
+        except OSError as error:
+            raise SourceMissingError(
+                f"{error.filename or path}: {error.strerror or error}.",
+                remedy="Give a log or a folder of logs.",
+            ) from error
+        if not found:
+            raise SourceMissingError(
+                f"{path}: no log in this folder.", remedy="Give a log or a folder of logs."
+            )
+    return sources
