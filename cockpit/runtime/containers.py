@@ -73,13 +73,20 @@ def run_words(spec: DockerRuntime) -> str:
     """
     words = ["--pull=never"]
     words += [f"{name} {value}" for name, value in _DEFAULTS if not _declared(spec.run_flags, name)]
-    words += ["--ulimit memlock=-1", "--ulimit stack=67108864", "--ulimit nofile=1048576:1048576"]
+    words += [f"--ulimit {name}={value}" for name, value in _ULIMITS if not _limited(spec.run_flags, name)]
     words += [f"-v {_mount(mount)}" for mount in spec.mounts]
     words += [shlex.quote(flag) for flag in _without_no_gpus(spec.run_flags)]
     return " ".join(words)
 
 
 _DEFAULTS = (("--network", "host"), ("--ipc", "host"), ("--gpus", "all"), ("--restart", "no"))
+
+# RDMA registers memory that must be locked; the rest is what NVIDIA's own images ask for, and room for sockets.
+_ULIMITS = (("memlock", "-1"), ("stack", "67108864"), ("nofile", "1048576:1048576"))
+
+
+def _limited(flags: tuple[str, ...], name: str) -> bool:
+    return any(word.removeprefix("--ulimit=").startswith(f"{name}=") for word in flags)
 
 
 def _declared(flags: tuple[str, ...], name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -81,4 +82,9 @@ def runtime_of(rig: Rig, kind: Literal["docker", "native"]) -> dict[str, object]
         raise ValueError("This rig has no environment with vLLM.")
     if kind == "native":
         return {"kind": "native", "venv": str(rig.environment.venv)}
-    return {"kind": "docker", "image": rig.image, "mounts": list(rig.mounts)}
+    # An engine that may not raise limits, as in an unprivileged machine, refuses the cockpit's own.
+    limits = [
+        f"--ulimit={name}={resource.getrlimit(number)[1]}"
+        for name, number in (("memlock", resource.RLIMIT_MEMLOCK), ("nofile", resource.RLIMIT_NOFILE))
+    ]
+    return {"kind": "docker", "image": rig.image, "mounts": list(rig.mounts), "run_flags": limits}
