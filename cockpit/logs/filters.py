@@ -104,6 +104,10 @@ class LineFilter:
         )
 
 
+_RAISED: Final = b"Error: "
+_RAISES: Final = re.compile(rb"(?:\x1b\[[0-9;]*m|\([^()]{1,80}\) ?|\[rank\d+\]: ?)*[\w.]*Error: ")
+
+
 class Errors:
     """The first line of each run of lines that tell of an error, wherever they come from."""
 
@@ -112,7 +116,7 @@ class Errors:
         b"CRITICAL",
         b"FATAL",
         b"Traceback (most recent call last)",
-        b"Error: ",
+        _RAISED,
         b"NVRM: Xid",
         b"Out of memory: Killed",
         b"oom-kill:",
@@ -143,7 +147,9 @@ def _line_starts(data: Buffer, start: int, end: int, sign: bytes) -> list[int]:
     found: list[int] = []
     at = data.find(sign, start, end)
     while at >= 0:
-        found.append(max(start, data.rfind(b"\n", start, at) + 1))
+        line = max(start, data.rfind(b"\n", start, at) + 1)
+        if sign is not _RAISED or _RAISES.match(data, line, at + len(sign)):
+            found.append(line)
         line_end = data.find(b"\n", at, end)
         if line_end < 0:
             break

@@ -1,0 +1,57 @@
+"""The whole record that a line belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from cockpit.logs.log import Log
+from cockpit.logs.records import records
+
+_BEFORE: Final = 200
+_AFTER: Final = 400
+_MOST: Final = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A record's stretch of the file, and its text (raw, not sanitised); ``cut`` says that only its first
+    256 KiB are in ``text``."""
+
+    start: int
+    end: int
+    text: str
+    cut: bool = False
+
+
+def whole_record(log: Log, start: int) -> Detail:
+    """The record that holds the line at ``start``: its head and its continuation lines.
+
+    A head more than 200 lines before is not looked for: the record begins there then.
+    """
+    first = start
+    for _ in range(_BEFORE):
+        previous = log.index.previous_line(first)
+        if previous is None or start - previous > _MOST:
+            break
+        first = previous
+    stretches: list[tuple[int, int]] = []
+    at: int | None = first
+    after = 0
+    while at is not None and after < _AFTER and at < start + _MOST:
+        end = log.index.end_of_line(at)
+        stretches.append((at, end))
+        after += at > start
+        at = log.index.next_line(at)
+    number = next(number for number, (begin, _) in enumerate(stretches) if begin == start)
+    lines = (_text(log, begin, min(end, begin + _MOST)) for begin, end in stretches)
+    for record in records(lines, 0):
+        if record.line <= number < record.line + record.count:
+            begin, end = stretches[record.line][0], stretches[record.line + record.count - 1][1]
+            return Detail(begin, end, _text(log, begin, min(end, begin + _MOST)), end - begin > _MOST)
+    begin, end = stretches[number]
+    return Detail(begin, end, _text(log, begin, min(end, begin + _MOST)), end - begin > _MOST)
+
+
+def _text(log: Log, start: int, end: int) -> str:
+    return log.file.read(start, end).decode("utf-8", "surrogateescape")

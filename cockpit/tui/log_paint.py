@@ -1,0 +1,119 @@
+"""Rows of a log as strips for the terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from rich.color import Color
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from cockpit.logs.page import Piece, Row
+from cockpit.logs.records import parse_line
+from cockpit.logs.sanitise import PLAIN, Colour, Sgr
+
+LOOKS: Final = ("gutter", "marked", "hit", "cursor", "error", "warning", "prefix", "gap")
+"""The component classes of the view, without their ``log--``."""
+
+_LEVEL: Final = re.compile(r"\b(?:(ERROR|CRITICAL|FATAL|Traceback)|(WARNING|WARN))\b")
+_LEVEL_WITHIN: Final = 300
+
+
+def _colour(colour: Colour) -> Color | None:
+    if colour is None:
+        return None
+    return Color.from_ansi(colour) if isinstance(colour, int) else Color.from_rgb(*colour)
+
+
+@lru_cache(maxsize=512)
+def rich_style(sgr: Sgr) -> Style:
+    """A log's own style as Rich has it."""
+    return Style(
+        color=_colour(sgr.foreground),
+        bgcolor=_colour(sgr.background),
+        bold=sgr.bold or None,
+        dim=sgr.dim or None,
+        italic=sgr.italic or None,
+        underline=sgr.underline or None,
+        reverse=sgr.reverse or None,
+        strike=sgr.strike or None,
+    )
+
+
+def level_look(text: str) -> str:
+    """``error``, ``warning`` or "" for a line that tells its level near its beginning."""
+    match = _LEVEL.search(text, 0, _LEVEL_WITHIN)
+    if match is None:
+        return ""
+    return "error" if match[1] else "warning"
+
+
+def looks_of(base: Style, styles: Mapping[str, Style]) -> dict[str, Style]:
+    """The looks laid over ``base``: only a hit and the selected row have a background of their own."""
+    own = ("hit", "cursor")
+    looks = {name: style if name in own else style + base.background_style for name, style in styles.items()}
+    return {"base": base, **looks}
+
+
+class Painter:
+    """Turns rows into strips. ``looks`` maps the names of ``LOOKS``, and ``base``, to styles."""
+
+    def __init__(self, looks: Mapping[str, Style], width: int, digits: int) -> None:
+        self._plain_looks = looks
+        under = looks["cursor"].background_style
+        self._selected_looks = {name: look if name == "hit" else look + under for name, look in looks.items()}
+        self._looks, self._base = looks, looks["base"]
+        self._width = width
+        self._digits = digits
+
+    def strip(self, row: Row, *, number: int | None, marked: bool, selected: bool, count: int = 0) -> Strip:
+        """One row; ``count`` is how many equal lines it stands for."""
+        self._looks = self._selected_looks if selected else self._plain_looks
+        self._base = self._looks["base"]
+        segments = self._gutter(row, number, marked, selected)
+        if row.mark:
+            segments.append(Segment(f"── {row.mark} ──", self._looks["gap"]))
+        else:
+            segments += self._text(row)
+        if count > 1:
+            segments.append(Segment(f"  ×{count:,}", self._looks["gutter"]))
+        strip = Strip(segments).adjust_cell_length(self._width, self._base)
+        if row.after and not row.mark:
+            edge = Segment("›", self._looks["gutter"])
+            strip = Strip([*strip.crop(0, self._width - 1), edge], self._width)
+        return strip
+
+    def _gutter(self, row: Row, number: int | None, marked: bool, selected: bool) -> list[Segment]:
+        sign = "●" if marked else ("▸" if selected else " ")
+        figure = ("…" if number is None else str(number)) if row.head else ""
+        flag = "↺" if row.hidden else ("‹" if row.before else " ")
+        look = self._looks["marked" if marked else "gutter"]
+        return [Segment(f"{sign}{figure:>{self._digits}}{flag}", look)]
+
+    def _text(self, row: Row) -> list[Segment]:
+        pieces = row.pieces
+        if row.head and not row.before and len(pieces) == 1 and pieces[0].style is PLAIN and not pieces[0].hit:
+            return self._plain(pieces[0].text)
+        return [self._segment(piece) for piece in pieces]
+
+    def _plain(self, text: str) -> list[Segment]:
+        """A line without colours of its own: its prefixes step back, errors and warnings stand out."""
+        look = level_look(text)
+        style = self._looks[look or "base"]
+        prefix = parse_line(text[:_LEVEL_WITHIN]).prefix
+        if not 0 < prefix < len(text):
+            return [Segment(text, style)]
+        return [Segment(text[:prefix], self._looks["prefix"]), Segment(text[prefix:], style)]
+
+    def _segment(self, piece: Piece) -> Segment:
+        style = self._base if piece.style is PLAIN else self._base + rich_style(piece.style)
+        return Segment(piece.text, style + self._looks["hit"] if piece.hit else style)
+
+
+def gutter_width(digits: int) -> int:
+    """The cells before a line's text: a sign, the number, a flag."""
+    return digits + 2

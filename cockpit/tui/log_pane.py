@@ -1,0 +1,283 @@
+"""The log view with what belongs to it: a status line, a prompt, the detail of the selected record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar, Final
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.widgets import Input, Static
+
+from cockpit.logs.detail import whole_record
+from cockpit.logs.filters import LEVELS, Filter
+from cockpit.logs.log import Log
+from cockpit.logs.sanitise import clean
+from cockpit.logs.search import PatternError, Query
+from cockpit.logs.times import find_time, time_at, typed_time, year_of
+from cockpit.tui.log_view import LogView
+
+MOST_COPIED: Final = 1024 * 1024
+_PROMPTS: Final = {
+    "search": ("/", "text, or /regex/; capitals make case count; nothing ends the search"),
+    "filter": (
+        "&",
+        "text, /regex/, !not, level:WARNING, process:NAME, rank:N, host:ADDRESS; nothing shows all",
+    ),
+    "goto": (":", "a line number, or a time such as 20:26 or 11-30 20:26:26"),
+    "save": ("save to ", "a file's path; it gets the exact bytes"),
+}
+
+
+def read_query(text: str) -> Query:
+    """A query as it is typed: ``/.../`` is a regular expression; capitals make case count."""
+    regex = len(text) > 2 and text.startswith("/") and text.endswith("/")
+    pattern = text[1:-1] if regex else text
+    return Query(pattern, regex, pattern != pattern.lower())
+
+
+def read_filter(text: str) -> Filter:
+    """A filter as it is typed: words with a colon are conditions, the rest is searched for."""
+    rest: list[str] = []
+    processes: set[str] = set()
+    ranks: set[int] = set()
+    level = address = ""
+    for word in text.split(" "):
+        key, _, value = word.partition(":")
+        if key == "level" and value.upper() in LEVELS:
+            level = value.upper()
+        elif key == "process" and value:
+            processes.add(value)
+        elif key == "rank" and value.isdecimal():
+            ranks.add(int(value))
+        elif key == "host" and value:
+            address = value
+        else:
+            rest.append(word)
+    words = " ".join(rest).strip()
+    invert = words.startswith("!") and len(words) > 1
+    query = read_query(words[1:] if invert else words) if words else None
+    return Filter(query, invert, frozenset(processes), frozenset(ranks), level, address)
+
+
+class LogPane(Vertical):
+    """A log to read. ``title`` is what the status line begins with."""
+
+    DEFAULT_CSS = """
+    LogPane {
+        & > .status { height: 1; background: $surface; color: $text-muted; text-wrap: nowrap; }
+        & > Input { height: 1; border: none; padding: 0 1; display: none; &.open { display: block; } }
+        & > VerticalScroll {
+            height: 40%; border-top: solid $border; display: none; &.open { display: block; }
+        }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "ask('search')", "Search"),
+        Binding("ampersand", "ask('filter')", "Filter"),
+        Binding("colon", "ask('goto')", "Go to"),
+        Binding("s", "ask('save')", "Save", show=False),
+        Binding("c", "copy", "Copy"),
+        Binding("enter", "detail", "Whole record"),
+        Binding("escape", "back", "Back", show=False),
+    ]
+
+    def __init__(self, log: Log, *, title: str = "", id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.title = title or log.name
+        self._asking = ""
+        self._notice = ""
+        self._first = log
+
+    def compose(self) -> ComposeResult:
+        """The view, the detail, the prompt, the status line."""
+        yield LogView(self._first)
+        with VerticalScroll(can_focus=True):
+            yield Static(markup=False)
+        yield Input(select_on_focus=False)
+        yield Static(markup=False, classes="status")
+
+    @property
+    def view(self) -> LogView:
+        """The view itself."""
+        return self.query_one(LogView)
+
+    def show_log(self, log: Log, *, title: str = "") -> None:
+        """Show another log."""
+        self.title = title or log.name
+        self.view.show_log(log)
+
+    # The status line
+
+    @on(LogView.Changed)
+    def _changed(self) -> None:
+        self._tell()
+        if self.query_one(VerticalScroll).has_class("open"):
+            self._show_detail()
+
+    @on(LogView.Notice)
+    def _noticed(self, event: LogView.Notice) -> None:
+        self._notice = event.text
+        self._tell()
+
+    def _tell(self) -> None:
+        words = " · ".join(part for part in self._status() if part)
+        self.query_one(".status", Static).update(Text(clean(words), no_wrap=True, overflow="ellipsis"))
+
+    def _status(self) -> Iterator[str]:
+        view = self.view
+        index = view.shown.index
+        yield f" {self.title}"
+        yield self._notice
+        place = view.current
+        if place is not None and place.number is not None:
+            more = "" if index.complete else "+"
+            yield f"line {place.number:,} of {index.lines:,}{more}"
+        if not index.complete:
+            yield f"counting {100 * index.indexed // max(1, view.shown.file.size)} %"
+        if view.following:
+            yield "following"
+        elif view.new_bytes:
+            count = view.new_lines
+            yield f"paused, {view.new_bytes:,} new bytes" if count is None else f"paused, {count:,} new lines"
+        if view.filter is not None:
+            sieve = view.work.sieves.get("filter")
+            yield f"only {view.filter.words()}: {len(sieve) if sieve else 0:,} lines"
+        found = view.found_so_far()
+        if view.wanted is not None and found is not None:
+            at, count, complete = found
+            yield f"“{view.wanted.pattern}”: {f'{at:,} of ' if at else ''}{count:,}{'' if complete else '+'}"
+        yield "wrapped" if view.page.wrap else (f"from column {view.page.left + 1}" if view.page.left else "")
+        yield "raw" if view.page.raw else ""
+        yield "folded" if view.folded else ""
+        yield f"{len(view.shown.marks)} gaps" if view.shown.marks else ""
+
+    # The prompt
+
+    def action_ask(self, what: str) -> None:
+        """Open the prompt."""
+        self._asking, self._notice = what, ""
+        sign, hint = _PROMPTS[what]
+        prompt = self.query_one(Input)
+        prompt.value = ""
+        prompt.placeholder = f"{sign} {hint}"
+        prompt.add_class("open")
+        prompt.focus()
+
+    def action_back(self) -> None:
+        """Close what is open: the prompt, the detail; else end the search, then the filter."""
+        detail = self.query_one(VerticalScroll)
+        if self._asking:
+            self._close_prompt()
+        elif detail.has_class("open"):
+            detail.remove_class("open")
+            self.view.focus()
+        elif self.view.wanted is not None:
+            self.view.set_query(None)
+        else:
+            self.view.set_filter(None)
+
+    def _close_prompt(self) -> None:
+        self._asking = ""
+        self.query_one(Input).remove_class("open")
+        self.view.focus()
+        self._tell()
+
+    @on(Input.Submitted)
+    def _answered(self, event: Input.Submitted) -> None:
+        event.stop()
+        asked, text = self._asking, event.value
+        self._close_prompt()
+        try:
+            if asked == "search":
+                self.view.set_query(read_query(text) if text else None)
+            elif asked == "filter":
+                self.view.set_filter(read_filter(text) if text else None)
+            elif asked == "goto" and text:
+                self._go_to(text.strip())
+            elif asked == "save" and text:
+                self._save(Path(text).expanduser())
+        except PatternError as error:
+            self._notice = error.message
+        self._tell()
+
+    def _go_to(self, text: str) -> None:
+        view = self.view
+        if text.replace(",", "").isdecimal():
+            if not view.go_to_line(int(text.replace(",", "")[:18])):
+                self._notice = f"There is no line {text}."
+            return
+        year = year_of(view.shown)
+        place = view.current
+        near = time_at(view.shown, place.start if place else 0, year) or time_at(view.shown, 0, year)
+        wanted = typed_time(text, near) if near is not None else None
+        if wanted is None:
+            self._notice = f"“{text}” is neither a line number nor a time of this log."
+        else:
+            view.go_to(find_time(view.shown, wanted, year))
+
+    # Copying and saving
+
+    def _stretch(self) -> tuple[int, int] | None:
+        """What is copied or saved: from the nearest mark to the selected line, or the line alone."""
+        view = self.view
+        place = view.current
+        if place is None:
+            return None
+        others = [at for at in view.marks if at != place.start]
+        start, end = place.start, place.end
+        if others:
+            nearest = min(others, key=lambda at: abs(at - place.start))
+            start, end = min(start, nearest), max(end, view.shown.index.end_of_line(nearest))
+        return start, min(end + 1, view.shown.file.size)
+
+    def action_copy(self) -> None:
+        """Copy the selected line, or all from the nearest mark to it, through the terminal (OSC 52)."""
+        stretch = self._stretch()
+        if stretch is None:
+            return
+        start, end = stretch
+        if end - start > MOST_COPIED:
+            self._notice = f"{end - start:,} bytes are too many for the clipboard: save them with s."
+        else:
+            data = self.view.shown.file.read(start, end)
+            text = data.decode("utf-8", "replace")
+            self.app.copy_to_clipboard(text)
+            exact = text.encode() == data
+            self._notice = f"copied {len(data):,} bytes" + ("" if exact else "; what is no UTF-8 became U+FFFD")
+        self._tell()
+
+    def _save(self, path: Path) -> None:
+        """Save the exact bytes: from the nearest mark to the selected line where there are marks, else all."""
+        view = self.view
+        stretch = self._stretch() if view.marks else None
+        start, end = stretch or (0, view.shown.file.size)
+        try:
+            with path.open("xb") as file:
+                for piece in view.shown.file.pieces(start, end):
+                    file.write(piece)
+        except OSError as error:
+            self._notice = f"{path}: {error.strerror}"
+        else:
+            self._notice = f"saved {end - start:,} bytes to {path}"
+
+    # The detail
+
+    def action_detail(self) -> None:
+        """Open the whole selected record, or close it."""
+        self.query_one(VerticalScroll).toggle_class("open")
+        self.call_after_refresh(self._show_detail)
+
+    def _show_detail(self) -> None:
+        place = self.view.current
+        if place is None:
+            return
+        record = whole_record(place.log, place.start)
+        text = clean(record.text, multiline=True)
+        if record.cut:
+            text += f"\n… {record.end - record.start:,} bytes in all: save them with s."
+        self.query_one("VerticalScroll > Static", Static).update(Text(text, overflow="fold"))
