@@ -1,0 +1,71 @@
+"""What preflight knows when its checks are made, and the words they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from cockpit.model.profile import DockerRuntime, Profile
+from cockpit.model.verdict import Grade, Verdict
+from cockpit.probes.answers import EnvironmentFacts, HostFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an environment did not answer: the exit status of the question (None when the outcome isn't known)
+    and the line that says most."""
+
+    status: int | None
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Everything that was answered, by host. A host that could not be reached stands in none of the three.
+    ``ours`` tells that this very cluster is running, so that its ports are rightly taken."""
+
+    profile: Profile
+    hosts: Mapping[str, HostFacts]
+    environments: Mapping[str, EnvironmentFacts]
+    failures: Mapping[str, Failure]
+    ours: bool = False
+
+    @property
+    def docker(self) -> DockerRuntime | None:
+        """The docker runtime, None for a native one."""
+        runtime = self.profile.runtime
+        return runtime if isinstance(runtime, DockerRuntime) else None
+
+
+Check = Callable[[Asked], Iterable[Verdict]]
+
+
+def ready(check: str, host: str, observed: str) -> Verdict:
+    """Nothing stands in the way."""
+    return Verdict(check, (host,), Grade.READY, observed)
+
+
+def blocked(check: str, host: str, observed: str, why: str, remedy: str) -> Verdict:
+    """It can't work like this."""
+    return Verdict(check, (host,), Grade.BLOCKED, observed, why, remedy)
+
+
+def differing(
+    check: str, values: Mapping[str, str], grade: Grade, what: str, why: str, remedy: str
+) -> Iterable[Verdict]:
+    """One verdict over all hosts where ``values`` (by host) are not all the same."""
+    if len(set(values.values())) > 1:
+        told = ", ".join(f"{value or 'none'} on {host}" for host, value in values.items())
+        yield Verdict(check, tuple(values), grade, f"{what} differ: {told}.", why, remedy)
+
+
+def merged(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+    """Verdicts that say the same of several hosts, as one."""
+    hosts: dict[tuple[str, Grade, str, str, str], list[str]] = {}
+    for verdict in verdicts:
+        key = (verdict.id, verdict.grade, verdict.observed, verdict.why, verdict.remedy)
+        hosts.setdefault(key, []).extend(verdict.hosts)
+    return tuple(
+        Verdict(id, tuple(dict.fromkeys(names)), grade, observed, why, remedy)
+        for (id, grade, observed, why, remedy), names in hosts.items()  # noqa: A001
+    )

@@ -1,0 +1,118 @@
+"""Preflight of the environments: that they can be entered, and vLLM, Ray and Python in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from cockpit.model.profile import NativeRuntime
+from cockpit.model.verdict import Grade, Verdict
+from cockpit.probes.answers import EnvironmentFacts
+from cockpit.probes.asked import Asked, Failure, blocked, differing, ready
+from cockpit.runtime.prelude import NO_ENVIRONMENT
+
+_INSIDE = "vLLM, Ray, Python and the model are looked for inside it; they could not be."
+
+
+def environment(asked: Asked) -> Iterable[Verdict]:
+    """A script runs inside: in a container of the image, with the profile's own flags, or in the venv."""
+    for name, facts in asked.environments.items():
+        yield ready("environment", name, f"{_what(asked)} runs Python {facts.python} ({facts.executable}).")
+    for name, failure in asked.failures.items():
+        if reason := _standing_before(asked, name):
+            observed = f"{_what(asked)} could not be entered: {reason}."
+            yield Verdict("environment", (name,), Grade.UNKNOWN, observed, _INSIDE, "Mend that first.")
+        elif failure.status is None:
+            remedy = "See what keeps the host busy, then check again."
+            yield Verdict("environment", (name,), Grade.UNKNOWN, failure.line, _INSIDE, remedy)
+        else:
+            observed = f"{_what(asked)} could not be entered (status {failure.status}): {failure.line}"
+            yield blocked("environment", name, observed, _INSIDE, _remedy(asked, name, failure))
+
+
+def _what(asked: Asked) -> str:
+    runtime = asked.profile.runtime
+    return (
+        f"The environment {runtime.venv}" if isinstance(runtime, NativeRuntime) else "A container of the image"
+    )
+
+
+def _standing_before(asked: Asked, name: str) -> str:
+    """What of the host is known to keep the environment shut."""
+    facts = asked.hosts.get(name)
+    if asked.docker is None or facts is None:
+        return ""
+    if facts.docker_error or facts.docker_missing:
+        return "Docker does not answer"
+    if facts.image is not None and not facts.image.id:
+        return "the image is missing"
+    return "a folder to mount is missing" if facts.missing else ""
+
+
+def _remedy(asked: Asked, name: str, failure: Failure) -> str:
+    runtime = asked.profile.runtime
+    if isinstance(runtime, NativeRuntime):
+        if failure.status == NO_ENVIRONMENT:
+            venv = runtime.venv
+            return f"On {name}: python3 -m venv {venv} && {venv}/bin/pip install 'ray[default]' vllm"
+        return f"On {name}: {runtime.venv}/bin/python --version"
+    if "device driver" in failure.line or "nvidia" in failure.line.lower():
+        return (
+            f"On {name}: sudo apt install nvidia-container-toolkit && "
+            "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"
+        )
+    return f"On {name}: docker run --rm --gpus all --entrypoint python3 {runtime.image} --version"
+
+
+def vllm(asked: Asked) -> Iterable[Verdict]:
+    """vLLM is installed, and of one version everywhere."""
+    for name, facts in asked.environments.items():
+        if not facts.vllm:
+            why = f"Python {facts.executable} has no distribution called vllm."
+            yield blocked("vllm", name, "vLLM is not installed.", why, _install(asked, name, "vllm"))
+        elif not facts.command:
+            why = "The serve is started by the command `vllm`."
+            yield blocked(
+                "vllm", name, f"vLLM {facts.vllm}, but no command `vllm`.", why, _install(asked, name, "vllm")
+            )
+        else:
+            yield ready("vllm", name, f"vLLM {facts.vllm}, torch {facts.torch or 'unknown'}.")
+    why = "The ranks exchange objects of vLLM's own; two versions fail in ways that don't say so."
+    yield from _equal(asked, "vllm", lambda facts: facts.vllm, "vLLM's versions", why)
+
+
+def ray(asked: Asked) -> Iterable[Verdict]:
+    """Ray is installed, and of one version everywhere; one host needs none."""
+    if len(asked.profile.hosts) < 2:
+        return
+    for name, facts in asked.environments.items():
+        if facts.ray:
+            yield ready("ray", name, f"Ray {facts.ray}.")
+        else:
+            why = "Ray joins the hosts to one cluster. Several vLLM images come without it."
+            yield blocked("ray", name, "Ray is not installed.", why, _install(asked, name, "ray[default]"))
+    why = "Ray lets no node of another version join."
+    yield from _equal(asked, "ray", lambda facts: facts.ray, "Ray's versions", why)
+
+
+def python(asked: Asked) -> Iterable[Verdict]:
+    """Python is of one series everywhere."""
+    why = "Ray lets no node join whose Python differs in its first two numbers."
+    yield from _equal(asked, "python", lambda facts: facts.python_series, "The Pythons", why)
+
+
+def _equal(
+    asked: Asked, check: str, value: Callable[[EnvironmentFacts], str], what: str, why: str
+) -> Iterable[Verdict]:
+    values = {name: value(facts) for name, facts in asked.environments.items() if value(facts)}
+    remedy = "Put the same image on every host." if asked.docker else "Install the same versions on every host."
+    return differing(check, values, Grade.BLOCKED, what, why, remedy)
+
+
+def _install(asked: Asked, name: str, package: str) -> str:
+    runtime = asked.profile.runtime
+    if isinstance(runtime, NativeRuntime):
+        return f"On {name}: {runtime.venv}/bin/pip install '{package}'"
+    return (
+        "Name an image that has it in runtime.image; or make one: "
+        f"printf 'FROM {runtime.image}\\nRUN pip install \"{package}\"\\n' | docker build -t NAME -"
+    )

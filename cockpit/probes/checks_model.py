@@ -1,0 +1,104 @@
+"""Preflight of the model's files: every rank reads them on its own host."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from cockpit.model.verdict import Grade, Verdict
+from cockpit.probes.answers import ModelFacts
+from cockpit.probes.asked import Asked, blocked, ready
+
+_EVERY = "Every rank reads the files on its own host."
+
+
+def model(asked: Asked) -> Iterable[Verdict]:
+    """The files are there, all that the index names, and each as long as its header says."""
+    having = next((name for name, facts in asked.environments.items() if facts.model.complete), "")
+    for name, facts in asked.environments.items():
+        yield _judged(asked, name, facts.model, having)
+
+
+def _judged(asked: Asked, name: str, found: ModelFacts, having: str) -> Verdict:
+    declared = asked.profile.serve.model
+    if found.kind == "url":
+        observed = f"{declared} lies elsewhere and was not looked at."
+        return Verdict("model", (name,), Grade.UNKNOWN, observed, "Only vLLM itself can load it.")
+    if found.complete:
+        size = f"{found.bytes / 1e9:.1f} GB"
+        files = "one file" if found.file else f"{found.shards} weight files"
+        return ready("model", name, f"{declared}: {files}, {size}, complete in {found.path}.")
+    if not found.found:
+        return _absent(asked, name, found, having)
+    return _incomplete(asked, name, found, having)
+
+
+def _absent(asked: Asked, name: str, found: ModelFacts, having: str) -> Verdict:
+    declared = asked.profile.serve.model
+    observed = f"{declared} is not there (looked for {found.path})."
+    remedy = _copy(asked, name, having, found.path) or _download(asked, name, found)
+    if found.kind == "local":
+        why = _EVERY + " vLLM takes a folder that is missing for the name of a model of the hub."
+        return blocked("model", name, observed, why, remedy)
+    if found.offline:
+        return blocked("model", name, observed, _EVERY + " HF_HUB_OFFLINE forbids a download.", remedy)
+    why = _EVERY + " vLLM will download it first, on each host by itself."
+    return Verdict("model", (name,), Grade.SLOW, observed, why, remedy)
+
+
+def _incomplete(asked: Asked, name: str, found: ModelFacts, having: str) -> Verdict:
+    observed = f"{asked.profile.serve.model} in {found.path} is not complete: {_lack(found)}."
+    remedy = _copy(asked, name, having, found.path) or _download(asked, name, found)
+    if found.kind == "hub" and not found.offline and not (found.damaged or found.wrong):
+        why = _EVERY + " vLLM will download what is missing first."
+        return Verdict("model", (name,), Grade.SLOW, observed, why, remedy)
+    why = _EVERY + " The load would fail, or hang, when it comes to these."
+    return blocked("model", name, observed, why, remedy)
+
+
+def _lack(found: ModelFacts) -> str:
+    parts = []
+    if not found.config:
+        parts.append("config.json is missing")
+    if not found.shards:
+        parts.append("there are no weight files")
+    if found.absent:
+        parts.append(f"{found.absent} of {found.shards} weight files are missing")
+    if found.damaged:
+        parts.append(f"{found.damaged} are cut short or damaged")
+    if found.wrong:
+        parts.append(f"{found.wrong} index files can't be read")
+    shown = f" ({', '.join(found.names)})" if found.names else ""
+    return ", ".join(parts) + shown
+
+
+def _download(asked: Asked, name: str, found: ModelFacts) -> str:
+    if found.kind == "local":
+        return f"On {name}: put the model into {_on_host(asked, found.path)}, or change serve.model"
+    return (
+        f"On {name}: hf download {shlex.quote(asked.profile.serve.model)}  (pip install huggingface_hub has hf)"
+    )
+
+
+def _copy(asked: Asked, name: str, having: str, path: str) -> str:
+    """From the host that has it, over the fabric. A snapshot's links lead out of it: its model's folder."""
+    if not having or having == name:
+        return ""
+    folder = _on_host(asked, path.partition("/snapshots/")[0]).rstrip("/")
+    spec = asked.profile.host(name)
+    target = spec.fabric.address if spec.fabric else name
+    parent = folder.rpartition("/")[0] + "/"
+    return f"On {having}: rsync -a --info=progress2 {_word(folder)} {target}:{_word(parent)}"
+
+
+def _word(path: str) -> str:
+    return f"~/{shlex.quote(path[2:])}" if path.startswith("~/") else shlex.quote(path)
+
+
+def _on_host(asked: Asked, path: str) -> str:
+    """The path on the host of what a container sees at ``path``."""
+    for mount in asked.docker.mounts if asked.docker else ():
+        source, target = mount.split(":")[:2]
+        if path == target or path.startswith(target.rstrip("/") + "/"):
+            return source.rstrip("/") + path[len(target.rstrip("/")) :]
+    return path

@@ -1,0 +1,279 @@
+"""The checks over the answers: each verdict both ways."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cockpit.model.profile import Profile
+from cockpit.model.profile_yaml import parse
+from cockpit.model.verdict import Grade, Verdict
+from cockpit.probes import checks_environment, checks_host, checks_model
+from cockpit.probes.answers import EnvironmentFacts, HostFacts, ImageFacts, Listener, ModelFacts
+from cockpit.probes.asked import Asked, Failure, merged
+from cockpit.runtime.prelude import NO_ENVIRONMENT
+
+TWO = """\
+name: pair
+hosts:
+  - {name: one, address: one, role: head, fabric: {address: 192.168.100.10}}
+  - {name: two, address: two, role: worker, fabric: {address: 192.168.100.11}}
+runtime: RUNTIME
+serve: {model: MODEL, flags: {port: 8001}}
+"""
+DOCKER = "{kind: docker, image: vllm-node, mounts: ['~/.cache/huggingface:/root/.cache/huggingface']}"
+NATIVE = "{kind: native, venv: /opt/vllm}"
+HUB = "/root/.cache/huggingface/hub/models--Qwen--Qwen3"
+
+IMAGE = ImageFacts("sha256:aaaaaaaaaaaaaaaa", ("sha256:d1",), ("l1", "l2"), "arm64")
+HOST = HostFacts(
+    "6.17.0-nvidia",
+    "aarch64",
+    "Ubuntu 24.04",
+    "nvidia",
+    (("580.95", "NVIDIA GB10"),),
+    docker_version="28.2",
+    image=IMAGE,
+)
+WHOLE = ModelFacts("hub", True, True, f"{HUB}/snapshots/c0ffee", config=True, shards=4, bytes=26_400_000_000)
+ENVIRONMENT = EnvironmentFacts(
+    "3.12.3", "/usr/bin/python3", "0.32.0", "2.60.0", "2.13.0", "/usr/bin/vllm", WHOLE
+)
+
+
+def profile(runtime: str = DOCKER, model: str = "Qwen/Qwen3") -> Profile:
+    return parse(TWO.replace("RUNTIME", runtime).replace("MODEL", model).encode(), "pair.yaml")
+
+
+def asked(*, two: dict[str, Any] | None = None, both: dict[str, Any] | None = None, **more: Any) -> Asked:
+    """All is well, but for what is told of host ``two``, or of ``both``."""
+    one = replace(HOST, **(both or {}))
+    hosts = {"one": one, "two": replace(one, **(two or {}))}
+    environments = {"one": ENVIRONMENT, "two": ENVIRONMENT}
+    return Asked(**{"profile": profile(), "hosts": hosts, "environments": environments, "failures": {}, **more})
+
+
+def inside(**two: Any) -> dict[str, EnvironmentFacts]:
+    return {"one": ENVIRONMENT, "two": replace(ENVIRONMENT, **two)}
+
+
+def worst(verdicts: Any) -> Verdict:
+    """The gravest verdict; ready when all are."""
+    order = [Grade.BLOCKED, Grade.UNKNOWN, Grade.SLOW, Grade.READY]
+    found: Verdict = min(verdicts, key=lambda verdict: order.index(verdict.grade))
+    return found
+
+
+def expect(verdict: Verdict, grade: Grade, hosts: tuple[str, ...], observed: str, remedy: str) -> None:
+    assert (verdict.grade, verdict.hosts) == (grade, hosts)
+    assert observed in verdict.observed
+    assert remedy in verdict.remedy
+    assert verdict.why
+
+
+ALL = (
+    checks_host.system,
+    checks_host.gpu,
+    checks_host.docker,
+    checks_host.image,
+    checks_host.mounts,
+    checks_host.ports,
+    checks_environment.environment,
+    checks_environment.vllm,
+    checks_environment.ray,
+    checks_environment.python,
+    checks_model.model,
+)
+
+
+def test_all_is_well_and_said_once_for_both() -> None:
+    verdicts = merged(verdict for check in ALL for verdict in check(asked()))
+    assert {verdict.grade for verdict in verdicts} == {Grade.READY}
+    assert [verdict.id for verdict in verdicts] == [
+        "system", "gpu", "docker", "image", "ports", "environment", "vllm", "ray", "model",
+    ]  # fmt: skip
+    assert all(verdict.hosts == ("one", "two") for verdict in verdicts if verdict.id != "ports")
+
+
+def test_kernels_differ_slowly_and_architectures_not_at_all() -> None:
+    verdict = worst(checks_host.system(asked(two={"kernel": "6.11.0"})))
+    expect(verdict, Grade.SLOW, ("one", "two"), "6.11.0 on two", "full-upgrade")
+    verdict = worst(checks_host.system(asked(two={"arch": "x86_64"})))
+    expect(verdict, Grade.BLOCKED, ("one", "two"), "x86_64 on two", "one kind")
+
+
+def test_gpu() -> None:
+    hung = {"gpus": (), "gpu_error": "nvidia-smi has not answered for 10 s"}
+    expect(
+        worst(checks_host.gpu(asked(two=hung))), Grade.BLOCKED, ("two",), "not answered", "On two: nvidia-smi"
+    )
+    missing = {"gpus": (), "gpu_error": "x", "gpu_missing": True}
+    expect(worst(checks_host.gpu(asked(two=missing))), Grade.BLOCKED, ("two",), "no nvidia-smi", "apt install")
+    expect(worst(checks_host.gpu(asked(two={"gpus": ()}))), Grade.BLOCKED, ("two",), "no GPU", "nvidia-smi -L")
+    other = {"gpus": (("570.1", "NVIDIA GB10"),)}
+    expect(worst(checks_host.gpu(asked(two=other))), Grade.SLOW, ("one", "two"), "570.1 on two", "full-upgrade")
+
+
+def test_docker() -> None:
+    denied = {
+        "docker_error": "permission denied while trying to connect to the Docker daemon socket",
+        "user": "a b",
+    }
+    expect(
+        worst(checks_host.docker(asked(two=denied))), Grade.BLOCKED, ("two",), "may not talk", "docker 'a b'"
+    )
+    down = {"docker_error": "Cannot connect to the Docker daemon"}
+    expect(
+        worst(checks_host.docker(asked(two=down))), Grade.BLOCKED, ("two",), "Cannot connect", "start docker"
+    )
+    missing = {"docker_error": "x", "docker_missing": True}
+    expect(worst(checks_host.docker(asked(two=missing))), Grade.BLOCKED, ("two",), "no docker", "apt install")
+    assert not list(checks_host.docker(asked(profile=profile(NATIVE))))
+
+
+def test_image() -> None:
+    verdict = worst(checks_host.image(asked(two={"image": ImageFacts(error="No such image")})))
+    expect(
+        verdict, Grade.BLOCKED, ("two",), "vllm-node is not there", "on one: docker save vllm-node | ssh two"
+    )
+    verdict = worst(checks_host.image(asked(two={"image": replace(IMAGE, arch="amd64")})))
+    expect(verdict, Grade.BLOCKED, ("two",), "for amd64, the host is aarch64", "docker pull")
+    other = replace(IMAGE, id="sha256:bbbbbbbbbbbbbbbb")
+    assert worst(checks_host.image(asked(two={"image": other}))).grade is Grade.READY, "a digest in common"
+    imported = replace(other, digests=())
+    assert worst(checks_host.image(asked(two={"image": imported}))).grade is Grade.READY, "the same layers"
+    rebuilt = replace(imported, layers=("l1", "l3"))
+    verdict = worst(checks_host.image(asked(two={"image": rebuilt})))
+    expect(verdict, Grade.SLOW, ("one", "two"), "aaaaaaaaaaaa on one, bbbbbbbbbbbb on two", "docker save")
+
+
+def test_mounts() -> None:
+    verdict = worst(checks_host.mounts(asked(two={"missing": ("~/.cache/vllm", "/a b")})))
+    expect(verdict, Grade.BLOCKED, ("two",), "~/.cache/vllm", "mkdir -p ~/.cache/vllm '/a b'")
+
+
+@pytest.mark.parametrize(
+    ("port", "address", "taken"),
+    [
+        (8001, "0.0.0.0", True),
+        (8001, "127.0.0.1", True),
+        (6379, "127.0.0.1", True),  # Ray's GCS listens on every address
+        (8265, "192.168.100.10", True),
+        (8265, "::", True),
+        (8265, "10.0.0.1", False),  # the dashboard does not
+    ],
+)
+def test_ports(port: int, address: str, taken: bool) -> None:
+    held = {"listeners": (Listener(port, address, 4711, "redis-server *:6379"),)}
+    verdict = worst(checks_host.ports(asked(both=held)))
+    if taken:
+        expect(verdict, Grade.BLOCKED, ("one",), f"Port {port}", "kill 4711")
+        assert "redis-server" in verdict.observed
+        mine = worst(checks_host.ports(asked(both=held, ours=True)))
+        assert mine.grade is Grade.READY and "by this cluster" in mine.observed
+    else:
+        assert verdict.grade is Grade.READY
+    hidden = {"listeners": (Listener(6379, "0.0.0.0", None, ""),)}
+    verdict = worst(checks_host.ports(asked(both=hidden)))
+    expect(verdict, Grade.BLOCKED, ("one",), "another user", "sudo ss -ltnp 'sport = :6379'")
+
+
+def test_an_environment_that_could_not_be_entered() -> None:
+    gpu = Failure(125, 'could not select device driver "" with capabilities: [[gpu]].')
+    verdict = worst(checks_environment.environment(asked(failures={"two": gpu})))
+    expect(verdict, Grade.BLOCKED, ("two",), "device driver", "nvidia-container-toolkit")
+    no_venv = asked(profile=profile(NATIVE), failures={"two": Failure(NO_ENVIRONMENT, "There is no …")})
+    verdict = worst(checks_environment.environment(no_venv))
+    expect(verdict, Grade.BLOCKED, ("two",), "/opt/vllm", "python3 -m venv /opt/vllm")
+    late = asked(failures={"two": Failure(None, "gave up after 60 s")})
+    verdict = worst(checks_environment.environment(late))
+    expect(verdict, Grade.UNKNOWN, ("two",), "gave up", "check again")
+
+
+@pytest.mark.parametrize(
+    ("two", "because"),
+    [
+        ({"image": ImageFacts(error="x")}, "the image is missing"),
+        ({"docker_error": "x"}, "Docker does not answer"),
+        ({"missing": ("/x",)}, "a folder to mount is missing"),
+    ],
+)
+def test_what_is_known_already_is_not_blamed_twice(two: dict[str, Any], because: str) -> None:
+    shut = asked(two=two, failures={"two": Failure(1, "x")})
+    verdict = worst(checks_environment.environment(shut))
+    expect(verdict, Grade.UNKNOWN, ("two",), because, "first")
+
+
+def test_vllm_ray_and_python() -> None:
+    def check(function: Any, **two: Any) -> Verdict:
+        return worst(function(asked(environments=inside(**two))))
+
+    vllm, ray, python = checks_environment.vllm, checks_environment.ray, checks_environment.python
+    expect(check(vllm, vllm=""), Grade.BLOCKED, ("two",), "not installed", "FROM vllm-node")
+    expect(check(vllm, command=""), Grade.BLOCKED, ("two",), "no command", "runtime.image")
+    expect(check(vllm, vllm="0.31.0"), Grade.BLOCKED, ("one", "two"), "0.31.0 on two", "same image")
+    expect(check(ray, ray=""), Grade.BLOCKED, ("two",), "Ray is not installed", "ray[default]")
+    expect(check(ray, ray="2.55.1"), Grade.BLOCKED, ("one", "two"), "2.55.1 on two", "same image")
+    expect(check(python, python="3.11.9"), Grade.BLOCKED, ("one", "two"), "3.11 on two", "same image")
+    assert not list(python(asked(environments=inside(python="3.12.9")))), "the third number may differ"
+    native = asked(profile=profile(NATIVE), environments=inside(ray=""))
+    assert "/opt/vllm/bin/pip install 'ray[default]'" in worst(ray(native)).remedy
+
+
+def test_one_host_needs_no_ray() -> None:
+    text = "hosts: [{name: one, address: one, role: head}]\nruntime: RUNTIME\nserve: {model: a/b}\n"
+    single = parse(text.replace("RUNTIME", NATIVE).encode(), "single.yaml")
+    alone = asked(profile=single, environments={"one": replace(ENVIRONMENT, ray="")})
+    assert not list(checks_environment.ray(alone))
+    assert checks_host.wanted_ports(single) == {8000: "the API"}
+
+
+def test_the_model_that_is_absent() -> None:
+    away = ModelFacts("hub", False, False, HUB)
+    verdict = worst(checks_model.model(asked(environments=inside(model=away))))
+    expect(verdict, Grade.SLOW, ("two",), "is not there", "On one: rsync -a --info=progress2")
+    assert (
+        "~/.cache/huggingface/hub/models--Qwen--Qwen3 192.168.100.11:~/.cache/huggingface/hub/"
+        in verdict.remedy
+    )
+    verdict = worst(checks_model.model(asked(environments=inside(model=replace(away, offline=True)))))
+    expect(verdict, Grade.BLOCKED, ("two",), "is not there", "rsync")
+    nowhere = {name: replace(ENVIRONMENT, model=away) for name in ("one", "two")}
+    verdict = worst(checks_model.model(asked(environments=nowhere)))
+    expect(verdict, Grade.SLOW, ("one",), "is not there", "hf download Qwen/Qwen3")
+    local = ModelFacts("local", False, True, "/models/x")
+    here = {name: replace(ENVIRONMENT, model=local) for name in ("one", "two")}
+    verdict = worst(checks_model.model(asked(profile=profile(NATIVE, "/models/x"), environments=here)))
+    expect(verdict, Grade.BLOCKED, ("one",), "/models/x is not there", "/models/x")
+
+
+@pytest.mark.parametrize(
+    ("lack", "offline", "grade", "told"),
+    [
+        (
+            {"absent": 1, "names": ("model-2.safetensors",)},
+            True,
+            Grade.BLOCKED,
+            "1 of 4 weight files are missing",
+        ),
+        ({"absent": 1}, False, Grade.SLOW, "1 of 4"),
+        ({"damaged": 1, "names": ("model-3.safetensors",)}, False, Grade.BLOCKED, "(model-3.safetensors)"),
+        ({"config": False}, True, Grade.BLOCKED, "config.json is missing"),
+        ({"shards": 0, "wrong": 1}, False, Grade.BLOCKED, "1 index files can't be read"),
+    ],
+)
+def test_the_model_that_is_incomplete(lack: dict[str, Any], offline: bool, grade: Grade, told: str) -> None:
+    model = replace(WHOLE, offline=offline, **lack)
+    verdict = worst(checks_model.model(asked(environments=inside(model=model))))
+    expect(verdict, grade, ("two",), told, "rsync")
+
+
+def test_a_model_that_lies_elsewhere_is_unknown() -> None:
+    away = replace(ENVIRONMENT, model=ModelFacts("url", False, False))
+    verdict = worst(checks_model.model(asked(profile=profile(DOCKER, "s3://b/m"), environments={"one": away})))
+    assert (verdict.grade, verdict.observed) == (
+        Grade.UNKNOWN,
+        "s3://b/m lies elsewhere and was not looked at.",
+    )
