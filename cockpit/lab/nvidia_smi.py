@@ -158,19 +158,19 @@ def overview(device: Device) -> str:
         time.strftime("%a %b %e %H:%M:%S %Y"),
         rule,
         f"| {LABEL:<87} |",
-        f"| {f'NVIDIA-SMI {DRIVER}':<38} {f'Driver Version: {DRIVER}':<30} {'CUDA Version: 13.0':<17} |",
+        f"| {f'NVIDIA-SMI {DRIVER}':<37} {f'Driver Version: {DRIVER}':<30} {'CUDA Version: 13.0':>17} |",
         rule,
-        f"| {'GPU  Name                 Persistence-M':<39} | {'Memory-Usage':>22} | {'GPU-Util':>19} |",
-        f"| {'  0  NVIDIA GB10 (stand-in)        N/A':<39} | {'Not Supported':>22} | {f'{busy}%':>19} |",
+        f"| {'GPU  Name':<43} {'Memory-Usage':>22} {'GPU-Util':>20} |",
+        f"| {'  0  NVIDIA GB10 (stand-in)':<43} {'Not Supported':>22} {f'{busy}%':>20} |",
         rule,
         "",
         rule,
         f"| {'Processes:':<87} |",
-        f"| {'  GPU              PID   Type   Process name':<70} {'GPU Memory':>16} |",
+        f"| {' GPU              PID   Type   Process name':<70} {'GPU Memory':>16} |",
         f"|{'=' * 89}|",
     ]
     for worker in device.workers:
-        name = f"    0  {worker.pid:>15}      C   {worker.name[:40]}"
+        name = f"   0  {worker.pid:>15}      C   {worker.name[:40]}"
         lines.append(f"| {name:<70} {f'{worker.used // MIB}MiB':>16} |")
     if not device.workers:
         lines.append(f"| {' No running processes found':<87} |")
