@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,7 @@ KEEPALIVE_INTERVAL = 2
 KEEPALIVE_COUNT = 2
 """A dead link is noticed after interval x (count + 1) = 6 s (measured with asyncssh 2.24.1)."""
 CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com")
-PLAIN_HOST_KEYS = (
+HOST_KEYS = (
     "ssh-ed25519",
     "ecdsa-sha2-nistp256",
     "ecdsa-sha2-nistp384",
@@ -44,8 +45,7 @@ PLAIN_HOST_KEYS = (
     "rsa-sha2-512",
     "rsa-sha2-256",
 )
-"""What a host that is not known yet is asked for; without it asyncssh asks for certificates first, and a
-certificate of an unknown authority hides the key that could be accepted."""
+CERTIFICATE = "-cert-v01@openssh.com"
 MAX_JUMPS = 8
 
 
@@ -101,6 +101,7 @@ class Target:
     files: tuple[Path, ...]
     writable: Path | None
     known: known_hosts.Known
+    host_key_types: tuple[str, ...]
     identities: Identities
     timeout: float
 
@@ -161,6 +162,7 @@ class Dialler:
             own = _paths(config.get("UserKnownHostsFile"), ("~/.ssh/known_hosts", "~/.ssh/known_hosts2"))
             shared = _paths(config.get("GlobalKnownHostsFile"), ("/etc/ssh/ssh_known_hosts",))
             jumps = options.tunnel if isinstance(options.tunnel, str) else ""
+            known = known_hosts.look_up((*own, *shared), name)
             return Target(
                 address=address,
                 user=user,
@@ -170,7 +172,8 @@ class Dialler:
                 jumps=tuple(jumps.replace(" ", "").split(",")) if jumps else (),
                 files=(*own, *shared),
                 writable=own[0] if own else None,
-                known=known_hosts.look_up((*own, *shared), name),
+                known=known,
+                host_key_types=() if config.get("HostKeyAlgorithms") else _host_key_types(known),
                 identities=load_identities(config),
                 timeout=float(str(config.get("ConnectTimeout") or DIAL_TIMEOUT)),
             )
@@ -196,17 +199,12 @@ class Dialler:
     async def _log_in(
         self, target: Target, via: asyncssh.SSHClientConnection | None
     ) -> tuple[asyncssh.SSHClientConnection, Client]:
-        plain = not (target.known.authorities or target.known.keys or target.known.elsewhere)
         while True:
             client = Client()
             try:
-                return await self._attempt(target, via, client, plain), client
+                return await self._attempt(target, via, client), client
             except asyncssh.HostKeyNotVerifiable as error:
                 await self._judge(target, client, error)
-            except asyncssh.KeyExchangeFailed as error:
-                if plain:
-                    raise self._unreachable(target, via, str(error)) from error
-                plain = True  # it has none of the keys known: see which it shows
             except asyncssh.PermissionDenied as error:
                 raise await self._denied(target, client) from error
             except TimeoutError as error:
@@ -219,12 +217,12 @@ class Dialler:
             except asyncssh.ChannelOpenError as error:
                 raise self._unreachable(target, via, error.reason) from error
             except OSError as error:
-                raise self._unreachable(target, via, error.strerror or str(error)) from error
+                raise self._unreachable(target, via, _words(error)) from error
             except ValueError as error:
                 raise HostConfigError(self._host, f"{target.address} cannot be dialled: {error}.") from error
 
     async def _attempt(
-        self, target: Target, via: asyncssh.SSHClientConnection | None, client: Client, plain: bool
+        self, target: Target, via: asyncssh.SSHClientConnection | None, client: Client
     ) -> asyncssh.SSHClientConnection:
         ids = target.identities
         return await asyncssh.connect(
@@ -232,7 +230,7 @@ class Dialler:
             client_factory=lambda: client,
             tunnel=via,
             known_hosts=target.known.trusted(self._accepted.get(target.name, ())),
-            server_host_key_algs=list(PLAIN_HOST_KEYS) if plain else (),
+            server_host_key_algs=list(target.host_key_types),
             client_keys=[pair for _, pair in ids.keys],
             ignore_encrypted=True,
             agent_path=ids.agent,
@@ -317,6 +315,26 @@ class Dialler:
             accepts=client.accepts,
             remedy=remedy if too_many else "",
         )
+
+
+def _host_key_types(known: known_hosts.Known) -> tuple[str, ...]:
+    """The signature algorithms to ask a host for: those of its known keys first, then all others, so that a
+    host with another type of key shows it and is judged. Certificates only where an authority is known:
+    else they would hide the key that could be accepted."""
+    types = [
+        str(algorithm, "ascii")
+        for item in (*known.keys, *known.elsewhere)
+        for algorithm in item.key.sig_algorithms
+    ]
+    plain = sorted(HOST_KEYS, key=lambda kind: kind not in types)
+    certificates = [f"{kind}{CERTIFICATE}" for kind in HOST_KEYS] if known.authorities else []
+    return (*certificates, *plain)
+
+
+def _words(error: OSError) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"the name is not known here ({error.strerror})"
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 def _split_port(place: str) -> tuple[str, int]:

@@ -196,7 +196,7 @@ class CommandFailed(HostError):
 
     def __init__(self, completed: Completed) -> None:
         command = completed.command
-        output = completed.error_text.strip() or completed.text
+        output = completed.error_text.strip() or ("" if command.gives else completed.text)
         super().__init__(
             command.host,
             f"failed to {command.why}: status {completed.status} of {quoting.join(command.argv)}."

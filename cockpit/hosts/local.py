@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import time
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -58,23 +58,24 @@ class LocalHost:
         """Run ``command.remote_argv`` to its end; see ``hosts.host.Host``."""
         data = command.stdin_bytes(secret_values(self._secrets))
         began = time.monotonic()
-        process = await self._start(command, command.remote_argv)
+        session = await self._start(command, command.remote_argv)
         try:
             async with asyncio.timeout(patience(command)):
-                stdout, stderr = await collect(_LocalPipes(process), data)
+                stdout, stderr = await collect(session, data)
         except TimeoutError:
             raise TimedOut(self.name, command, command.limit) from None
         finally:
-            await _end(process)
-        status = _status(process)
-        return conclude(Completed(command, status, stdout, stderr, time.monotonic() - began), check=check)
+            await session.end()
+        return conclude(
+            Completed(command, session.status, stdout, stderr, time.monotonic() - began), check=check
+        )
 
     @asynccontextmanager
     async def open(self, command: Command) -> AsyncIterator[LocalStream]:
         """Start ``command.argv`` and stream it; see ``hosts.host.Host``."""
         data = command.stdin_bytes(secret_values(self._secrets))
-        process = await self._start(command, quoting.stream_argv(command.argv))
-        stream = LocalStream(self.name, command, process)
+        session = await self._start(command, quoting.stream_argv(command.argv, orphans=0))
+        stream = LocalStream(self.name, command, session)
         try:
             if data:
                 await stream.write(data)
@@ -82,7 +83,7 @@ class LocalHost:
             yield stream
         finally:
             await stream.stop()
-            await _end(process)
+            await session.end()
 
     @asynccontextmanager
     async def forward(self, port: int, address: str = "127.0.0.1") -> AsyncIterator[int]:
@@ -117,13 +118,20 @@ class LocalHost:
         """Nothing runs on behalf of a connection here."""
         self._connected = False
 
-    async def _start(self, command: Command, argv: Sequence[str]) -> Process:
+    async def _start(self, command: Command, argv: Sequence[str]) -> _Session:
         if not self._connected:
             raise ConnectionLost(self.name, "not connected yet", command=command)
         quoting.join(command.argv)
+        loop = asyncio.get_running_loop()
         try:
-            return await asyncio.create_subprocess_exec(
-                *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True, cwd=self._home
+            transport, protocol = await loop.subprocess_exec(
+                lambda: SubprocessStreamProtocol(limit=CHUNK, loop=loop),
+                *argv,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
+                start_new_session=True,
+                cwd=self._home,
             )
         except OSError as error:
             raise HostError(
@@ -131,18 +139,18 @@ class LocalHost:
                 f"could not {command.why}: {argv[0]} does not start: {error.strerror} "
                 f"(run was: {quoting.join(command.argv)}).",
             ) from error
+        return _Session(Process(transport, protocol, loop), transport)
 
 
 class LocalStream:
     """``hosts.host.Stream`` on a process of this machine."""
 
-    def __init__(self, host: str, command: Command, process: Process) -> None:
+    def __init__(self, host: str, command: Command, session: _Session) -> None:
         self._host = host
         self._command = command
-        self._process = process
-        self._pipes = _LocalPipes(process)
+        self._session = session
         self._errors = Tail()
-        self._watch = asyncio.ensure_future(self._errors.follow(self._pipes.read_errors))
+        self._watch = asyncio.ensure_future(self._errors.follow(session.read_errors))
 
     @property
     def error_text(self) -> str:
@@ -151,25 +159,25 @@ class LocalStream:
 
     async def read(self) -> bytes:
         """The next bytes of standard output, at most 64 KiB; ``b""`` at its end."""
-        return await self._pipes.read_output()
+        return await self._session.read_output()
 
     async def write(self, data: bytes) -> None:
         """Give ``data`` to standard input."""
         try:
-            await self._pipes.put(data)
+            await self._session.put(data)
         except OSError as error:
             raise ConnectionLost(self._host, "it reads no input any more", command=self._command) from error
 
     async def end_input(self) -> None:
         """End standard input."""
-        self._pipes.end_input()
+        self._session.end_input()
 
     async def wait(self) -> int:
         """The exit status once standard output has ended."""
         while await self.read():
             pass
-        await self._process.wait()
-        return _status(self._process)
+        await self._session.wait()
+        return self._session.status
 
     async def stop(self) -> None:
         """Stop following standard error."""
@@ -177,13 +185,14 @@ class LocalStream:
         await asyncio.wait({self._watch})
 
 
-class _LocalPipes:
-    """``running.Pipes`` of a process of this machine."""
+class _Session:
+    """One process of this machine, leader of its own group; ``running.Pipes``."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, transport: asyncio.SubprocessTransport) -> None:
         if process.stdin is None or process.stdout is None or process.stderr is None:
             raise ValueError("the process was started without pipes")
         self._process = process
+        self._transport = transport
         self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
 
     async def feed(self, data: bytes) -> None:
@@ -208,36 +217,33 @@ class _LocalPipes:
     def ended(self) -> bool:
         return self._process.returncode is not None
 
+    @property
+    def status(self) -> int:
+        """The exit status; 128 + n after signal n, as shells have it."""
+        status = self._process.returncode
+        if status is None:
+            raise ValueError("the process has not ended")
+        return status if status >= 0 else 128 - status
+
     async def wait(self) -> None:
         await self._process.wait()
 
+    async def end(self) -> None:
+        """End the process and its group: SIGTERM, then SIGKILL. Never waits for long."""
+        try:
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                if self.ended:
+                    break
+                self._signal(number)
+                await within(GRACE, self.wait())
+        finally:
+            if not self.ended:
+                self._signal(signal.SIGKILL)
+            self._transport.close()
 
-async def _end(process: Process) -> None:
-    """End the process and its group: SIGTERM, then SIGKILL. Never waits for long."""
-    try:
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            if process.returncode is not None:
-                break
-            _signal_group(process.pid, number)
-            await within(GRACE, process.wait())
-    finally:
-        if process.returncode is None:
-            _signal_group(process.pid, signal.SIGKILL)
-        if process.stdin is not None:
-            process.stdin.close()
-
-
-def _signal_group(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, number)
-
-
-def _status(process: Process) -> int:
-    """The exit status; 128 + n after signal n, as shells have it."""
-    status = process.returncode
-    if status is None:
-        raise ValueError("the process has not ended")
-    return status if status >= 0 else 128 - status
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
 
 
 async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str, port: int) -> None:

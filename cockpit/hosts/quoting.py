@@ -62,12 +62,14 @@ def end_line(group: int, grace: float) -> bytes:
 
 
 # The leader of a stream: runs "$@" with the stream's standard input and ends with its status. When sshd's
-# process for the connection ends, the kernel sends it HUP, and it kills its whole process group. SIGTERM,
-# which sshd sends to the group, is left to the command; what outlives the command then is killed.
+# process for the connection ends, the kernel sends it HUP, and it kills its whole process group; if that
+# had happened before the kernel was asked to, its parent is $0 already. SIGTERM, sent to the group, is left
+# to the command; what outlives the command then is killed.
 # The input is handed over by number: a background command of sh would read /dev/null.
 _LEADER = """\
 trap 'kill -s KILL 0' HUP
 trap 'ending=1' TERM
+test "$PPID" != "$0" || exit 129
 exec 3<&0 </dev/null
 "$@" <&3 3<&- &
 exec 3<&-
@@ -80,11 +82,14 @@ while :; do
 done
 """
 
+INIT = 1
+"""The process that orphans go to."""
 
-def stream_argv(argv: Sequence[str]) -> tuple[str, ...]:
+
+def stream_argv(argv: Sequence[str], *, orphans: int = INIT) -> tuple[str, ...]:
     """``argv`` as a stream is run: it ends, with all of its process group, when its connection ends.
 
-    Needs ``setpriv`` (util-linux) on the host. The command has SIGINT and SIGQUIT ignored, as every
-    background command of a POSIX sh.
+    Does not start where its parent is ``orphans``. Needs ``setpriv`` (util-linux) on the host. The command
+    has SIGINT and SIGQUIT ignored, as every background command of a POSIX sh.
     """
-    return ("setpriv", "--pdeathsig", "HUP", "sh", "-c", _LEADER, "stream", *argv)
+    return ("setpriv", "--pdeathsig", "HUP", "sh", "-c", _LEADER, str(orphans), *argv)

@@ -104,7 +104,8 @@ def conclude(completed: Completed, *, check: bool) -> Completed:
     (coreutils 9.1); before the limit those are the command's own."""
     command = completed.command
     if completed.status in (124, 137) and completed.seconds >= command.limit:
-        raise TimedOut(command.host, command, command.limit, output=completed.error_text or completed.text)
+        output = completed.error_text or ("" if command.gives else completed.text)
+        raise TimedOut(command.host, command, command.limit, output=output)
     if check and completed.status != 0:
         raise CommandFailed(completed)
     return completed

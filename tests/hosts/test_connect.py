@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -216,9 +217,8 @@ async def test_a_protected_key_in_the_agent_lets_in(
     sshd: Sshd, tmp_path: Path, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = tmp_path / "client"
-    key.write_bytes(sshd.client_key.read_bytes())
-    key.chmod(0o600)
-    Path(f"{key}.pub").write_bytes(Path(f"{sshd.client_key}.pub").read_bytes())
+    for end in ("", ".pub"):
+        shutil.copy(f"{sshd.client_key}{end}", f"{key}{end}")
     agent.add(key)
     protect = ["ssh-keygen", "-q", "-p", "-P", "", "-N", "a long secret", "-f", str(key)]
     await asyncio.to_thread(subprocess.run, protect, check=True, capture_output=True)
@@ -265,27 +265,25 @@ async def test_a_broken_ssh_config_is_told_with_its_line(sshd: Sshd, tmp_path: P
     assert type(await refused(str(tmp_path / "absent"))) is HostConfigError
 
 
-async def test_over_a_jump_host(sshd: Sshd) -> None:
-    target = Path(sshd.config("ProxyJump gate")).read_text()
-    both = sshd.folder / "config-jump"
-    both.write_text(Path(sshd.config(name="gate")).read_text() + target)
-    await answers(str(both))
-    both.write_text(
-        Path(sshd.config(name="gate")).read_text() + target.replace("ProxyJump gate", "ProxyJump gate,gate")
-    )
-    await answers(str(both))
+def joined(*configs: str) -> str:
+    """One config made of several."""
+    file = Path(configs[0]).with_name("config-joined")
+    file.write_text("".join(Path(config).read_text() for config in configs))
+    return str(file)
+
+
+@pytest.mark.parametrize("jumps", ["gate", "gate,gate"])
+async def test_over_jump_hosts(sshd: Sshd, jumps: str) -> None:
+    await answers(joined(sshd.config(name="gate"), sshd.config(f"ProxyJump {jumps}")))
 
 
 async def test_a_jump_host_and_what_lies_behind_it_have_errors_of_their_own(sshd: Sshd, fresh: Sshd) -> None:
-    gate = Path(fresh.config(name="gate", known=False)).read_text()
-    both = sshd.folder / "config-jump"
-    both.write_text(gate + Path(sshd.config("ProxyJump gate")).read_text())
-    error = await refused(str(both))
+    behind = sshd.config("ProxyJump gate")
+    error = await refused(joined(fresh.config(name="gate", known=False), behind))
     assert type(error) is HostKeyUnknown
     assert error.fingerprint == fingerprint(fresh.host_key)
-    closed = Path(sshd.config("ProxyJump gate", port=free_port())).read_text()
-    both.write_text(Path(sshd.config(name="gate")).read_text() + closed)
-    error = await refused(str(both))
+    closed = sshd.config("ProxyJump gate", port=free_port())
+    error = await refused(joined(sshd.config(name="gate"), closed))
     assert type(error) is Unreachable
     assert "over the jump host" in error.message
 

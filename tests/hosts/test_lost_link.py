@@ -6,9 +6,11 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
+from cockpit.hosts import quoting
 from cockpit.hosts.errors import ConnectionLost, SessionRefused
 from cockpit.hosts.factory import open_host
 from cockpit.hosts.host import Host
@@ -104,6 +106,28 @@ async def test_a_stream_ends_on_the_host_when_its_connection_does(far: Far, beha
     await eventually(lambda: not running(marker))
 
 
+async def test_a_stream_whose_connection_ended_before_it_began_does_not_begin(tmp_path: Path) -> None:
+    began, over = tmp_path / "began", tmp_path / "over"
+    late = ["sh", "-c", 'while test ! -e "$0"; do sleep 0.02; done; exec "$@"', str(tmp_path / "go")]
+    argv = [*late, *quoting.stream_argv(["touch", str(began)])]
+    orphan = ["sh", "-c", '("$@"; touch "$0") </dev/null >/dev/null 2>&1 &', str(over), *argv]
+    process = await asyncio.create_subprocess_exec(*orphan, start_new_session=True)
+    await process.wait()
+    (tmp_path / "go").touch()
+    await eventually(over.exists)
+    assert began.exists()  # its parent is a shell, not the process that orphans go to
+    began.unlink()
+    over.unlink()
+    argv = [*late, *quoting.stream_argv(["touch", str(began)])]
+    (tmp_path / "go").unlink()
+    orphan = ["sh", "-c", '"$@" </dev/null >/dev/null 2>"$0" &', str(over), *argv]
+    process = await asyncio.create_subprocess_exec(*orphan, start_new_session=True)
+    await process.wait()
+    (tmp_path / "go").touch()
+    await eventually(lambda: not running(str(tmp_path)))
+    assert not began.exists()
+
+
 async def test_a_stream_ends_on_the_host_once_the_cut_link_is_mended(far: Far) -> None:
     """While the link is cut sshd knows nothing of it and the process goes on; TCP's reset ends both."""
     marker = uuid.uuid4().hex
@@ -143,12 +167,14 @@ async def test_a_host_that_opens_no_session_says_so(tmp_path_factory: pytest.Tem
     with serve(tmp_path_factory.mktemp("few"), "MaxSessions 1") as server:
         host = open_host(spec(), ssh_config=server.config())
         await host.connect()
-        async with host.open(command("sleep", "600")):
+        marker = uuid.uuid4().hex
+        async with host.open(command("sh", "-c", SLEEP, marker)):
             with pytest.raises(SessionRefused) as caught:
                 await host.run(command("true"))
             assert "MaxSessions" in caught.value.remedy
             assert host.connected
         await host.close()
+        await eventually(lambda: not running(marker))
 
 
 async def test_a_forward_to_nobody_ends_at_once(ssh_host: Host) -> None:
