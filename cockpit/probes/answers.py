@@ -51,7 +51,7 @@ class HostFacts:
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
     """The model's files. ``kind`` is local, hub or url; ``path`` the folder as the environment sees it.
-    ``names`` are some of the files that are absent or damaged."""
+    ``names`` are some of the files that are absent, damaged, or locked (this user may not read them)."""
 
     kind: str
     found: bool
@@ -63,13 +63,14 @@ class ModelFacts:
     bytes: int = 0
     absent: int = 0
     damaged: int = 0
+    locked: int = 0
     wrong: int = 0
     names: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
         """Whether all that the index names is there, and as long as it should be."""
-        whole = self.config and self.shards and not (self.absent or self.damaged or self.wrong)
+        whole = self.config and self.shards and not (self.absent or self.damaged or self.locked or self.wrong)
         return self.found and (self.file or bool(whole))
 
 

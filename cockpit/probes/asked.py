@@ -59,13 +59,21 @@ def differing(
         yield Verdict(check, tuple(values), grade, f"{what} differ: {told}.", why, remedy)
 
 
+_HERE = "On the host: "
+
+
 def merged(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
-    """Verdicts that say the same of several hosts, as one."""
-    hosts: dict[tuple[str, Grade, str, str, str], list[str]] = {}
+    """Verdicts that say the same of several hosts, as one; a remedy then begins with all their names."""
+    groups: dict[tuple[str, Grade, str, str, str], list[str]] = {}
     for verdict in verdicts:
-        key = (verdict.id, verdict.grade, verdict.observed, verdict.why, verdict.remedy)
-        hosts.setdefault(key, []).extend(verdict.hosts)
-    return tuple(
-        Verdict(id, tuple(dict.fromkeys(names)), grade, observed, why, remedy)
-        for (id, grade, observed, why, remedy), names in hosts.items()  # noqa: A001
-    )
+        remedy = verdict.remedy
+        if len(verdict.hosts) == 1 and remedy.startswith(own := f"On {verdict.hosts[0]}: "):
+            remedy = _HERE + remedy.removeprefix(own)
+        key = (verdict.id, verdict.grade, verdict.observed, verdict.why, remedy)
+        groups.setdefault(key, []).extend(verdict.hosts)
+    found = []
+    for (check, grade, observed, why, remedy), names in groups.items():
+        hosts = tuple(dict.fromkeys(names))
+        told = remedy.replace(_HERE, f"On {' and '.join(hosts)}: ", 1)
+        found.append(Verdict(check, hosts, grade, observed, why, told))
+    return tuple(found)

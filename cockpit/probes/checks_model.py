@@ -49,6 +49,10 @@ def _absent(asked: Asked, name: str, found: ModelFacts, having: str) -> Verdict:
 def _incomplete(asked: Asked, name: str, found: ModelFacts, having: str) -> Verdict:
     observed = f"{asked.profile.serve.model} in {found.path} is not complete: {_lack(found)}."
     remedy = _copy(asked, name, having, found.path) or _download(asked, name, found)
+    if found.locked:
+        why = _EVERY + " It does so as the user that vLLM runs as."
+        folder = _word(_on_host(asked, found.path.partition("/snapshots/")[0]))
+        return blocked("model", name, observed, why, f"On {name}: sudo chmod -R a+rX {folder}")
     if found.kind == "hub" and not found.offline and not (found.damaged or found.wrong):
         why = _EVERY + " vLLM will download what is missing first."
         return Verdict("model", (name,), Grade.SLOW, observed, why, remedy)
@@ -66,6 +70,8 @@ def _lack(found: ModelFacts) -> str:
         parts.append(f"{found.absent} of {found.shards} weight files are missing")
     if found.damaged:
         parts.append(f"{found.damaged} are cut short or damaged")
+    if found.locked:
+        parts.append(f"{found.locked} may not be read by this user")
     if found.wrong:
         parts.append(f"{found.wrong} index files can't be read")
     shown = f" ({', '.join(found.names)})" if found.names else ""

@@ -97,6 +97,11 @@ def test_all_is_well_and_said_once_for_both() -> None:
     assert all(verdict.hosts == ("one", "two") for verdict in verdicts if verdict.id != "ports")
 
 
+def test_what_is_wrong_on_both_is_said_once_with_a_remedy_for_both() -> None:
+    (verdict,) = merged(checks_host.mounts(asked(both={"missing": ("/data",)})))
+    expect(verdict, Grade.BLOCKED, ("one", "two"), "/data", "On one and two: mkdir -p /data")
+
+
 def test_kernels_differ_slowly_and_architectures_not_at_all() -> None:
     verdict = worst(checks_host.system(asked(two={"kernel": "6.11.0"})))
     expect(verdict, Grade.SLOW, ("one", "two"), "6.11.0 on two", "full-upgrade")
@@ -268,6 +273,13 @@ def test_the_model_that_is_incomplete(lack: dict[str, Any], offline: bool, grade
     model = replace(WHOLE, offline=offline, **lack)
     verdict = worst(checks_model.model(asked(environments=inside(model=model))))
     expect(verdict, grade, ("two",), told, "rsync")
+
+
+def test_a_model_that_may_not_be_read() -> None:
+    model = replace(WHOLE, locked=4, names=("model-1.safetensors",))
+    verdict = worst(checks_model.model(asked(environments=inside(model=model))))
+    remedy = "On two: sudo chmod -R a+rX ~/.cache/huggingface/hub/models--Qwen--Qwen3"
+    expect(verdict, Grade.BLOCKED, ("two",), "4 may not be read", remedy)
 
 
 def test_a_model_that_lies_elsewhere_is_unknown() -> None:

@@ -29,4 +29,6 @@ def models(environment: Environment) -> Path:
             (unfinished / NAME).mkdir(parents=True)
             run([f"{environment.venv}/bin/python", str(MAKER), str(unfinished / NAME)], timeout=300)
             unfinished.rename(folder)
+        for path in (folder / NAME).iterdir():
+            path.chmod(0o644)  # safetensors makes files that their owner alone may read
     return folder

@@ -95,7 +95,9 @@ def weigh(folder: Path) -> "dict[str, Any]":
     """The folder's weight files against its index."""
     wanted, wrong = shards(folder)
     there = [name for name in wanted if (folder / name).is_file()]
-    damaged = [name for name in there if name.endswith(".safetensors") and not whole(folder / name)]
+    locked = [name for name in there if not os.access(folder / name, os.R_OK)]
+    readable = [name for name in there if name not in locked and name.endswith(".safetensors")]
+    damaged = [name for name in readable if not whole(folder / name)]
     absent = [name for name in wanted if name not in there]
     return {
         "path": str(folder),
@@ -104,7 +106,8 @@ def weigh(folder: Path) -> "dict[str, Any]":
         "bytes": sum((folder / name).stat().st_size for name in there),
         "absent": len(absent),
         "damaged": len(damaged),
-        "names": [*wrong, *absent, *damaged][:MOST],
+        "locked": len(locked),
+        "names": [*wrong, *absent, *locked, *damaged][:MOST],
         "wrong": len(wrong),
     }
 
