@@ -1,3 +1,3 @@
 """What all tests share."""
 
-pytest_plugins = ["tests.rig.fixtures"]
+pytest_plugins = ["tests.rig.fixtures", "tests.lab.fixtures"]

@@ -233,8 +233,11 @@ async def test_one_build_waits_for_the_other(tmp_path: Path) -> None:
     loop = asyncio.get_running_loop()
     order: list[str] = []
 
+    def tell() -> None:
+        loop.call_soon_threadsafe(waiting.set)
+
     def second() -> None:
-        with folders.locked(tmp_path / "lock", lambda: loop.call_soon_threadsafe(waiting.set)):
+        with folders.locked(tmp_path / "lock", tell):
             order.append("second")
 
     with folders.locked(tmp_path / "lock", lambda: None):
