@@ -103,6 +103,7 @@ class LogView(Widget, can_focus=True):
         self._hit: int | None = None
         self._hunt: Hunt | None = None
         self._return_to: int | None = None
+        self._select: Anchor | None = None
         self._ticks = 0
         self._rows: list[Row] = []
         self._strips: list[Strip] = []
@@ -224,10 +225,18 @@ class LogView(Widget, can_focus=True):
             self.top = self.page.bottom(height)
             self._seen_size = self.shown.file.size
         self._rows = self.page.rows(self.top, height)
-        self.cursor = len(self._rows) - 1 if self.following else max(0, min(self.cursor, len(self._rows) - 1))
+        self._place_cursor()
         self._strips = []
         self.refresh()
         self.post_message(self.Changed())
+
+    def _place_cursor(self) -> None:
+        """Select the row that was gone to, or keep to the screen."""
+        target, self._select = self._select, None
+        last = len(self._rows) - 1
+        if target is not None:
+            self.cursor = next((at for at, row in enumerate(self._rows) if row.anchor == target), self.cursor)
+        self.cursor = last if self.following else max(0, min(self.cursor, last))
 
     def _styles(self) -> dict[str, Style]:
         if not self._looks:
@@ -293,9 +302,8 @@ class LogView(Widget, can_focus=True):
             return
         self.following = False
         self.top = self.page.move(target, -(self.size.height // 3))
+        self._select = target
         self._hold_bottom()
-        self._rows = self.page.rows(self.top, self.size.height)
-        self.cursor = next((at for at, row in enumerate(self._rows) if row.anchor == target), 0)
         self._paint()
 
     def go_to_line(self, number: int) -> bool:
@@ -450,6 +458,7 @@ class LogView(Widget, can_focus=True):
         offset, self._return_to = self._return_to, None
         target = self.page.show(self.shown, offset)
         self.top = self.page.move(target, -(self.size.height // 3)) if target else None
+        self._select = target
         self._hold_bottom()
 
     def set_query(self, query: Query | None, *, forward: bool = True, jump: bool = True) -> None:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.widgets import Footer, TabbedContent, TabPane
 
 from cockpit.logs.log import Log
@@ -64,7 +65,7 @@ class ViewApp(App[None]):
         else:
             with TabbedContent():
                 for number, log in enumerate(self._logs):
-                    with TabPane(clean(log.name).replace("[", "\\["), id=f"file-{number}"):
+                    with TabPane(Content(clean(log.name)), id=f"file-{number}"):
                         yield LogPane(log)
         yield Footer(compact=True)
 
