@@ -1,0 +1,1 @@
+"""vLLM: command line and checks, launch and stop, load progress, the API."""

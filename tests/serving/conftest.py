@@ -14,6 +14,7 @@ import pytest
 from cockpit.hosts.local import LocalHost
 from cockpit.model.command import Command, Completed
 from cockpit.model.profile import HostSpec, NativeRuntime, Profile, Role, ServeSpec
+from cockpit.runtime.detached import ProcessState
 from cockpit.runtime.environment import environment
 from cockpit.serving import launch, stop
 from tests.rig.environment import default_environment
@@ -119,3 +120,15 @@ def wait_for_line(log: Path, line: bytes, seconds: float = 240) -> None:
         if time.monotonic() > end or (log.parent / "exit-status").exists():
             pytest.fail(log.read_text(errors="replace")[-3000:] if log.exists() else f"no {log}")
         time.sleep(0.2)
+
+
+def ended(local: Local, seconds: float = 60) -> launch.Run:
+    """The last run, once it has ended."""
+    command = launch.run_state_command(local.profile, environment(local.profile))
+    end = time.monotonic() + seconds
+    while True:
+        run = launch.parse_run_state(local.run(command).stdout)
+        assert run is not None
+        if run.process.state is not ProcessState.RUNNING or time.monotonic() > end:
+            return run
+        time.sleep(0.1)

@@ -102,7 +102,11 @@ CASES: list[tuple[dict[str, FlagValue], str, str]] = [
     ({"chat-template": "/nope/x.jinja"}, "validate", "appears path-like, but doesn't exist"),
     ({"max-model-len": 99999}, "config", "User-specified max_model_len (99999) is greater"),
     ({"gpu-memory-utilization": 1.5}, "config", "Input should be less than or equal to 1"),
-    ({"tp": 3}, "config", "Total number of attention heads (4) must be divisible by"),
+    (
+        {"tp": 3, "distributed-executor-backend": "mp"},
+        "config",
+        "Total number of attention heads (4) must be divisible by",
+    ),
     ({"quantization": "foo4"}, "config", "Unknown quantization method: foo4"),
     ({"nnodes": 2, "tp": 2, "distributed-executor-backend": "ray"}, "config", "nnodes > 1 can only be set"),
 ]
