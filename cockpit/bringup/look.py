@@ -17,7 +17,7 @@ from cockpit.bringup.steps.membership import ask_membership
 from cockpit.hosts.errors import HostError
 from cockpit.model.facts import Member, Membership, Sample
 from cockpit.model.profile import HostSpec, Role
-from cockpit.probes.sample import parse_sample, sample_command
+from cockpit.probes.sample import SampleError, parse_sample, sample_command
 
 NOT_ASKED = frozenset({StepName.PREFLIGHT, StepName.FLAGS, StepName.PROMPT})
 """Steps whose check is work of its own: a look does not do them."""
@@ -110,9 +110,9 @@ async def _look_at(session: Session, spec: HostSpec) -> HostSeen:
     try:
         await host.connect()
         completed = await host.run(sample_command(spec))
-    except HostError as error:
+        return HostSeen(spec, rank, parse_sample(completed.stdout))
+    except (HostError, SampleError) as error:
         return HostSeen(spec, rank, error=error.message)
-    return HostSeen(spec, rank, parse_sample(completed.stdout))
 
 
 async def _steps(session: Session, run: Standing | None) -> tuple[StepSeen, ...]:

@@ -244,6 +244,15 @@ def test_real_captures_are_read() -> None:
     assert [probe.app_row(line) for line in idle] == [None] * len(idle)
 
 
+def test_lines_of_a_real_gpu_are_read() -> None:
+    """The probe on a machine with an H200, driver 580.159.04: one sample, and one of a stream."""
+    once, later = map(parse_sample, (DATA / "probe_h200.jsonl").read_bytes().splitlines())
+    assert once.gpus == (Gpu(0, "NVIDIA H200", 143771 * MIB, 0, 0.0, 126.48, 42.0),)
+    assert (once.processes, once.memory.gpu_processes, once.gpu_error) == ((), 0, "")
+    assert later.disk_read - once.disk_read == 1318912
+    assert later.interfaces[2] == Interface("eth0", 625, 1473)
+
+
 def test_the_probe_asks_for_what_the_parser_reads() -> None:
     line = {
         "at": 1.5,

@@ -1,9 +1,9 @@
 """The probe: one JSON line of facts about this host, ``once`` or (``stream``) once a second until told to end.
 
 It is fed to ``python3`` on standard input. nvidia-smi costs 14 to 18 ms of CPU a call and next to nothing while
-it loops by itself (measured on an H200, driver 580.159.04: under 0.05 % of a core), so ``stream`` starts it
-twice with ``-l 1`` and reads what it prints. When the driver hangs, nvidia-smi hangs with it: threads read it,
-the samples don't wait for them, and silence is told as an error.
+it loops by itself (measured on an H200, driver 580.159.04), so ``stream`` starts it twice with ``-l 1`` and
+reads what it prints: all three processes together took 0.2 % of a core there. When the driver hangs, nvidia-smi
+hangs with it: threads read it, the samples don't wait for them, and silence is told as an error.
 """
 
 import ctypes
