@@ -51,7 +51,7 @@ def ray_start(profile: Profile, host: HostSpec) -> tuple[str, ...]:
         first: tuple[str, ...] = ("--head",)
     else:
         first = (f"--address={ray_address(profile)}",)
-    for name, value in _declared(profile).items():
+    for name, value in declared_flags(profile).items():
         if host.role is Role.HEAD or name not in _HEAD_ONLY:
             flags[name] = value
     words = [word for name, value in flags.items() for word in _words(name, value)]
@@ -65,7 +65,7 @@ def temp_dir(profile: Profile, host: HostSpec) -> str:
     ``address="auto"`` finds. Short, for a socket's path has at most 107 bytes. In a container it is in the
     state folder, so that the logs survive.
     """
-    flag = _declared(profile).get("temp-dir")
+    flag = declared_flags(profile).get("temp-dir")
     if isinstance(flag, str):
         return flag
     if isinstance(profile.runtime, DockerRuntime):
@@ -74,7 +74,8 @@ def temp_dir(profile: Profile, host: HostSpec) -> str:
     return f"/tmp/spark-cockpit-{sha256(key.encode()).hexdigest()[:8]}"
 
 
-def _declared(profile: Profile) -> dict[str, FlagValue]:
+def declared_flags(profile: Profile) -> dict[str, FlagValue]:
+    """``ray.flags`` in Ray's own spelling; raises ``ClusterError`` for one that is declared elsewhere."""
     flags = {name.replace("_", "-"): value for name, value in profile.ray.flags.items()}
     for name in flags:
         if name in _OURS:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from cockpit.cluster.arguments import ray_start, temp_dir
-from cockpit.cluster.environment import TOKEN, environment_for, join, ray_address
+from cockpit.cluster.arguments import declared_flags, ray_start, temp_dir
+from cockpit.cluster.environment import TOKEN, environment_for, ray_address
 from cockpit.cluster.texts import python
 from cockpit.model.command import Command
 from cockpit.model.profile import HostSpec, Profile, Role
 from cockpit.runtime import detached
-from cockpit.runtime.prelude import heredoc
+from cockpit.runtime.prelude import CONTAINER_STATE, heredoc
 from cockpit.runtime.runtime import Runtime
 
 FOLDER = "ray"
@@ -25,8 +25,8 @@ FOLDER = "ray"
 SECRET = "RAY_TOKEN"
 """The name under which the cluster's token travels from the head to the workers."""
 
-START_LIMIT = 90.0
-"""Seconds for ``ray start``: 5 to 8 on a quiet host, up to 30 on a busy one (measured, Ray 2.60)."""
+START_LIMIT = 150.0
+"""Seconds for ``ray start``: 5 to 8 on a quiet host, 49 on two cores with a load of 16 (measured, Ray 2.60)."""
 
 
 def head_command(profile: Profile, runtime: Runtime) -> Command:
@@ -106,13 +106,14 @@ def _reachable(profile: Profile, host: HostSpec) -> str:
 
 
 def _start(profile: Profile, runtime: Runtime, host: HostSpec, why: str, before: str) -> Command:
+    folder = temp_dir(profile, host)
     environment = {k: v for k, v in environment_for(profile, host).items() if k != "RAY_ADDRESS"}
     text = (
         f"ray_state() (\n{detached.state(FOLDER)})\n"
         + 'case "$(ray_state)" in running*) echo "already running"; exit 0 ;; esac\n'
         + before
         + "unset RAY_ADDRESS\n"
-        + _own_folder(temp_dir(profile, host))
+        + (_own_folder(folder) if "temp-dir" not in declared_flags(profile) else "")
         + f'LOG="$STATE/{FOLDER}/log"\n'
         + 'SIZE=$(stat -c %s "$LOG" 2>/dev/null || echo 0)\n'
         + f"(\n{detached.start(FOLDER, ray_start(profile, host))}) || exit\n"
@@ -122,13 +123,18 @@ def _start(profile: Profile, runtime: Runtime, host: HostSpec, why: str, before:
 
 
 def _own_folder(path: str) -> str:
+    """sh text that makes Ray's folder: the user's own in /tmp; in the state folder, which is private itself,
+    one that the user of the host can read though the container's made it."""
     word = shlex.quote(path)
+    mask = "022" if path.startswith(CONTAINER_STATE) else "077"
     return (
-        f"(umask 077; mkdir -p {word})\n"
+        f"(umask {mask}; mkdir -p {word})\n"
         f"if [ ! -O {word} ]; then\n"
         f"  echo {word}' belongs to another user. Set temp-dir in ray.flags to a folder of your own.' >&2\n"
         "  exit 1\n"
         "fi\n"
+        # Ray never removes the folders of its sessions. The last three stay, for their logs.
+        f"ls -1dt {word}/session_2* 2>/dev/null | tail -n +4 | xargs -r -d '\\n' rm -rf --\n"
     )
 
 
@@ -152,16 +158,3 @@ def _wait(profile: Profile, host: HostSpec) -> str:
         + "    exit 1\n  fi\n"
         + "  sleep 0.3\ndone\n"
     )
-
-
-__all__ = [
-    "FOLDER",
-    "SECRET",
-    "head_command",
-    "join",
-    "state_command",
-    "stop_command",
-    "stop_commands",
-    "token_command",
-    "worker_command",
-]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cockpit.cluster import ray
+from cockpit.cluster.arguments import temp_dir
 from cockpit.cluster.membership import membership_command, parse_membership
 from cockpit.model.command import Command
 from cockpit.model.facts import Membership
@@ -24,8 +26,6 @@ from cockpit.model.profile import (
 )
 from cockpit.runtime import detached
 from cockpit.runtime.native import NativeEnvironment
-
-VARIABLE = "SPARK_COCKPIT_TEST_ENV"
 
 
 def ray_profile(venv: str, name: str = "ray-test", net: int = 25, port: int = 25379) -> Profile:
@@ -108,6 +108,11 @@ class Cluster:
     def stop(self) -> None:
         for command in ray.stop_commands(self.profile, self.runtime):
             self.good(command)
+
+    def clear(self) -> None:
+        """Take away what Ray keeps of its sessions."""
+        for host in self.profile.hosts:
+            shutil.rmtree(temp_dir(self.profile, host), ignore_errors=True)
 
     def processes(self) -> dict[int, str]:
         """Every living process that has this cluster's folders in its environment or command line."""

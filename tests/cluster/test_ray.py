@@ -55,6 +55,7 @@ def cluster(venv: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clu
         yield made
     finally:
         made.stop()
+        made.clear()
         assert made.processes() == {}
 
 
@@ -67,6 +68,7 @@ def other(venv: str, tmp_path: Path) -> Iterator[Cluster]:
         yield made
     finally:
         made.stop()
+        made.clear()
         assert made.processes() == {}
 
 
