@@ -42,6 +42,14 @@ class Grown:
 
 
 @dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """The spool holds all that the source has at present: ``size`` bytes."""
+
+    source: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Gap:
     """Bytes are missing, or the file changed, on the host."""
 
@@ -81,7 +89,7 @@ class Full:
     why: str
 
 
-FollowEvent = Grown | Gap | Lost | Resumed | Waiting | Full
+FollowEvent = Grown | CaughtUp | Gap | Lost | Resumed | Waiting | Full
 
 
 class _StartAnew(Exception):
@@ -201,6 +209,8 @@ class Follower:
                 raise HostError(self._host.name, f"{why}.")
             case "L", _:
                 raise _StartAnew
+            case "E", _:
+                self._tell(CaughtUp(self.source, self.spool.size))
             case "H", _:
                 pass
             case _:
@@ -246,6 +256,48 @@ def _why(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return f"no sign of life for {SILENCE:g} s"
     return f"what came from the host is no log: {error}"
+
+
+class JournalFollower(Follower):
+    """Follows a source that has a cursor instead of offsets: the kernel's log (``kind`` ``journal`` or
+    ``kmsg``) or a container's (``container``, ``path`` being its id)."""
+
+    def __init__(
+        self,
+        source: str,
+        host: Host,
+        build: Build,
+        kind: str,
+        path: str,
+        spool: Spool,
+        tell: Callable[[FollowEvent], None],
+        *,
+        lease: int = LEASE,
+    ) -> None:
+        super().__init__(source, host, build, path, spool, tell, lease=lease)
+        self._kind = kind
+
+    def command(self) -> Command:
+        """What runs on the host next."""
+        cursor = self.spool.cursor
+        text = remote_text(
+            "remote_journal", self._kind, self._path, cursor.value if cursor else "-", str(self._lease)
+        )
+        return self._build(text, f"follow the log of the {self.source}")
+
+    def _note(self, note: Note) -> None:
+        match note.kind, note.words:
+            case "K", (holds,):
+                self._found()
+                if holds == "1":
+                    self.spool.back_to_cursor()
+            case "C", (cursor,):
+                if not self.spool.full:
+                    self.spool.set_cursor(cursor)
+            case "G", (kind, size, exact):
+                self._tell(Gap(self.source, self.spool.mark(kind, int(size), exact == "1")))
+            case _:
+                super()._note(note)
 
 
 async def follow_spool(source: str, spool_file: Callable[[], int], tell: Callable[[FollowEvent], None]) -> None:

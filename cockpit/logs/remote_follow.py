@@ -6,6 +6,7 @@ A frame is a line, for D and X with bytes after it:
     D SIZE             SIZE bytes of it
     G KIND SIZE EXACT  bytes are missing here: SIZE of them, or at least SIZE where EXACT is 0
     W                  there is no such file (yet, or any more)
+    E                  all that the file has at present was sent
     H                  nothing new
     X SIZE             SIZE bytes of text: why it can't be read
     L                  the time is up: start anew (a follower that lost its reader must not stay for ever)
@@ -40,7 +41,7 @@ class Follower:
             self.known = (int(arguments[4]), int(arguments[5]))
         self.until = time.monotonic() + float(arguments[6])
         self.said = 0.0
-        self.waiting = False
+        self.waiting = self.at_end = False
         self.fd = -1
         self.context = b""
 
@@ -94,7 +95,7 @@ class Follower:
     def begin(self, fd: int, offset: int) -> None:
         if self.fd >= 0 and self.fd != fd:
             os.close(self.fd)
-        self.fd, self.offset, self.waiting = fd, offset, False
+        self.fd, self.offset, self.waiting, self.at_end = fd, offset, False, False
         size = min(CONTEXT, offset)
         self.context = os.pread(fd, size, offset - size)
         status = os.fstat(fd)
@@ -146,6 +147,7 @@ class Follower:
             return False
         self.say(f"D {len(fresh)}", fresh)
         self.offset += len(fresh)
+        self.at_end = False
         self.context = data[-CONTEXT:]
         return True
 
@@ -179,6 +181,9 @@ class Follower:
                 self.say("G truncated 0 0" if short else "G replaced 0 0")
                 self.begin(self.fd, 0)
             elif not found:
+                if not self.at_end:
+                    self.say("E")
+                    self.at_end = True
                 self.look()
                 self.idle()
 

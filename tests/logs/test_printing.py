@@ -1,0 +1,85 @@
+"""What ``logs`` prints: everything, safe or exact, also when the host goes on writing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+from cockpit.hosts.factory import open_host
+from cockpit.logs.follow import Follower
+from cockpit.logs.log import Log
+from cockpit.logs.printing import Printed, print_from, print_log, print_merged, since_offset
+from cockpit.logs.spool import Spool
+from cockpit.model.command import Command, script
+from tests.hosts.sshd import eventually, spec
+
+CONTENT = b"\x1b[31mred\x1b[0m \x1b]2;x\x07\n1%\r99%\r\n\xff\n"
+
+
+def build(text: str, why: str) -> Command:
+    return script("spark-1", text, why)
+
+
+def test_safe_and_exact(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(CONTENT)
+    out: list[bytes] = []
+    printed = Printed(Log.open(tmp_path / "log"))
+    print_from(printed, out.append, 0)
+    assert b"".join(out).decode() == "red ␛]2;x␇\n99%\n⟨ff⟩\n"
+    out.clear()
+    print_from(printed, out.append, 0, raw=True)
+    assert b"".join(out) == CONTENT
+    out.clear()
+    printed.label = "spark-1"
+    print_from(printed, out.append, 0)
+    assert b"".join(out).decode() == "spark-1: red ␛]2;x␇\nspark-1: 99%\nspark-1: ⟨ff⟩\n"
+
+
+def test_since(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("INFO 11-30 12:00:00 [a.py:1] one\nINFO 11-30 12:00:09 [a.py:1] two\n")
+    log = Log.open(tmp_path / "log")
+    assert since_offset(log, "12:00:01") == 33
+    assert since_offset(log, "yesterday") is None
+
+
+def test_two_hosts_by_time(tmp_path: Path) -> None:
+    (tmp_path / "1").write_text("INFO 11-30 12:00:00 [a.py:1] one\nINFO 11-30 12:00:09 [a.py:1] three\n")
+    (tmp_path / "2").write_text("INFO 11-30 12:00:05 [a.py:1] two\x1b[2J\n")
+    out: list[bytes] = []
+    print_merged([Printed(Log.open(tmp_path / name), label=name) for name in "12"], out.append)
+    assert [line.decode().rpartition("] ")[2] for line in out] == ["one\n", "two␛[2J\n", "three\n"]
+    assert [line[:3] for line in out] == [b"1: ", b"2: ", b"1: "]
+
+
+async def test_a_hosts_log_is_caught_up_with_and_followed(tmp_path: Path) -> None:
+    log = tmp_path / "serve.log"
+    log.write_bytes(b"one\n" * 100_000)
+    host = open_host(spec("local"))
+    with Spool(tmp_path / "spool.log") as spool:
+        printed = Printed(Log.open(spool.path))
+        printed.follower = Follower("serve", host, build, str(log), spool, printed.told.put_nowait)
+        out: list[bytes] = []
+        assert await print_log(printed, out.append) == ""
+        assert b"".join(out) == log.read_bytes()
+        out.clear()
+        task = asyncio.ensure_future(print_log(printed, out.append, start=spool.size, follow=True))
+        with log.open("ab") as file:
+            file.write(b"two\nunfin")
+        await eventually(lambda: b"".join(out) == b"two\n")
+        with log.open("ab") as file:
+            file.write(b"ished\n")
+        await eventually(lambda: b"".join(out) == b"two\nunfinished\n")
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+    await host.close()
+
+
+async def test_what_can_not_be_read_is_said(tmp_path: Path) -> None:
+    host = open_host(spec("local"))
+    with Spool(tmp_path / "spool.log") as spool:
+        printed = Printed(Log.open(spool.path))
+        printed.follower = Follower("serve", host, build, str(tmp_path / "no"), spool, printed.told.put_nowait)
+        assert await print_log(printed, lambda data: None) == "there is no such log on the host"
+    await host.close()
