@@ -1,12 +1,15 @@
-"""The arithmetic of signatures: which reading of a message fits the launch, and the numbers of its fix. Pure."""
+"""The arithmetic of signatures: which reading of a message fits the launch, and the words of its fix. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import floor
 
+from cockpit.diagnosis.flag_names import choice, meant
 from cockpit.diagnosis.reading import Hit
-from cockpit.diagnosis.situation import Situation
+from cockpit.diagnosis.situation import UNIFIED, Situation
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +23,198 @@ class Told:
 Rule = Callable[[Hit, Situation], Told]
 
 
-def _gib(text: str, default: float = 0.0) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return default
-
-
 def adjusted(hit: Hit, facts: Situation) -> Told:
     """What the signature's rule says; without a rule its own words."""
     rule = RULES.get(hit.signature.adjust)
     return rule(hit, facts) if rule else Told()
 
 
-RULES: dict[str, Rule] = {}
+def _number(text: str | None) -> float:
+    try:
+        return float(text or "")
+    except ValueError:
+        return 0.0
+
+
+def _unified(total: float, facts: Situation) -> bool:
+    return UNIFIED[0] < total < UNIFIED[1] if total else bool(facts.unified)
+
+
+def _share(value: float) -> str:
+    """A share of memory rounded down to five hundredths, "" when there is nothing to give."""
+    share = floor(value * 20) / 20
+    return f"{share:.2f}" if share >= 0.05 else ""
+
+
+def _free_memory(hit: Hit, facts: Situation) -> Told:
+    free, total = _number(hit.parts.get("free")), _number(hit.parts.get("total"))
+    unified = _unified(total, facts)
+    share = free / total if total else 0.0
+    fits = _share(min(share - 0.02, 0.8 if unified else 0.95))
+    return Told("unified" if unified else "", {"held": f"{max(0.0, total - free):.1f}", "fits": fits})
+
+
+def _cuda_oom(hit: Hit, facts: Situation) -> Told:
+    tried = hit.parts.get("tried", "")
+    words = {
+        "tried_words": f" ({tried} more were asked for)" if tried else "",
+        "phase": " while it was serving" if facts.ready else "",
+        **_lower(facts),
+    }
+    other = re.match(r"([\d.]+) GiB", hit.parts.get("other", ""))
+    if other and float(other[1]) > 2:
+        return Told("neighbour", words)
+    return Told("unified" if _unified(_number(hit.parts.get("total")), facts) else "", words)
+
+
+def _lower(facts: Situation) -> dict[str, str]:
+    share = facts.number("gpu_memory_utilization", 0.9)
+    lower = f"{max(0.1, floor(min(share, 0.9) * 20 - 1) / 20):.2f}"
+    return {"lower": lower, "lower_util": lower}
+
+
+def _lower_util(_hit: Hit, facts: Situation) -> Told:
+    return Told("", _lower(facts))
+
+
+def _kv_fits(hit: Hit, _facts: Situation) -> Told:
+    return Told("" if hit.parts.get("fits", "0") != "0" else "nothing")
+
+
+def _disk_path(hit: Hit, _facts: Situation) -> Told:
+    path = hit.parts.get("path", "")
+    return Told("", {"path_words": f": {path} could not be written" if path else ""})
+
+
+def _config_path(hit: Hit, _facts: Situation) -> Told:
+    why = hit.parts.get("why") or hit.parts.get("path", "")
+    return Told("", {"path_words": f" ({why.strip()})" if why else ""})
+
+
+def _backend_given(_hit: Hit, facts: Situation) -> Told:
+    return Told("ray" if facts.backend == "ray" or facts.ray else "")
+
+
+def _unknown_flag(hit: Hit, _facts: Situation) -> Told:
+    flag = hit.parts.get("flag", "") or hit.parts.get("rest", "").split(" ")[0]
+    flag = flag.split("=", 1)[0]
+    right = meant(flag) if flag.startswith("-") else ""
+    value = re.match(r"[= ]*([^\s-]\S*)", hit.parts.get("rest", ""))
+    words = {"flag": flag, "name": flag.lstrip("-"), "right": right, "value": value[1] if value else ""}
+    return Told("meant" if right else "", words)
+
+
+def _flag_name(hit: Hit, _facts: Situation) -> Told:
+    flag = hit.parts.get("flag", "")
+    choices = re.findall(r"'([^']+)'|([\w.]+)", hit.parts.get("choices", ""))
+    right = choice(hit.parts.get("value", ""), [quoted or bare for quoted, bare in choices])
+    words = {
+        "name": flag.lstrip("-"),
+        "right": right,
+        "meant": f"; {right} is meant, it seems" if right else "",
+    }
+    return Told("", words)
+
+
+def _choices(hit: Hit, _facts: Situation) -> Told:
+    choices = hit.parts.get("choices", "").strip(" {}\"'")
+    return Told("", {"choices": choices[:300] or "its own list"})
+
+
+def _pydantic_field(hit: Hit, _facts: Situation) -> Told:
+    name = hit.parts.get("field", "").replace("_", "-")
+    return Told("", {"flag": f"--{name}" if name else "an argument"})
+
+
+def _gloo_peer(hit: Hit, _facts: Situation) -> Told:
+    return Told("", {"peer": hit.parts.get("peer") or "of its peer"})
+
+
+def _rdma_call(hit: Hit, _facts: Situation) -> Told:
+    return Told("modify" if "modify_qp" in hit.parts.get("call", "") else "")
+
+
+def _api_port(hit: Hit, facts: Situation) -> Told:
+    port = int(hit.parts.get("bind_port") or facts.number("port", 8000))
+    return Told("", {"port": str(port), "other_port": str(port + 1)})
+
+
+def _ray_versions(hit: Hit, _facts: Situation) -> Told:
+    found = re.findall(r"Ray: (\S+)\s+Python: (\S+)", hit.parts.get("all", "") or hit.text)
+    told = [hit.parts.get(key, "") for key in ("theirs", "theirs_python", "ours", "ours_python")]
+    if all(told):
+        versions = f": Ray {told[0]}, Python {told[1]} there; Ray {told[2]}, Python {told[3]} here"
+    else:
+        versions = ", ".join(f"Ray {ray} with Python {python}" for ray, python in found)
+    return Told("", {"versions": versions})
+
+
+def _missing_library(hit: Hit, facts: Situation) -> Told:
+    if hit.parts.get("lib", "").startswith(("libcuda.so", "libnvidia")):
+        return Told("driver")
+    return Told("" if facts.world > 1 or facts.ray else "image")
+
+
+def _placement(_hit: Hit, facts: Situation) -> Told:
+    return Told("own" if facts.own_ray else "")
+
+
+def _gcs_address(hit: Hit, facts: Situation) -> Told:
+    gcs = hit.parts.get("gcs") or facts.gcs
+    port = gcs.rpartition(":")[2] if ":" in gcs else "6379"
+    return Told("", {"gcs": gcs or "its address", "gcs_port": port})
+
+
+def _node_dead(hit: Hit, _facts: Situation) -> Told:
+    return Told("", {"node_ip": hit.parts.get("node_ip", "")})
+
+
+def _exit_code(hit: Hit, _facts: Situation) -> Told:
+    code = hit.parts.get("code", "")
+    known = {"-9": "killed, most often by the OOM killer", "-11": "segmentation fault", "-7": "bus error"}
+    words = f" (exit code {code}{': ' + known[code] if code in known else ''})" if code else ""
+    return Told("", {"code_words": words})
+
+
+def _divisor(hit: Hit, _facts: Situation) -> Told:
+    heads, size = int(_number(hit.parts.get("heads"))), int(_number(hit.parts.get("size")))
+    fits = next((number for number in range(min(size, heads), 0, -1) if heads % number == 0), 1)
+    return Told("", {"fits": str(fits)})
+
+
+def _module(hit: Hit, _facts: Situation) -> Told:
+    top = hit.parts.get("module", "").split(".")[0]
+    variant = {"flashinfer": "flashinfer", "triton": "triton"}.get(top, "")
+    names = {
+        "flashinfer": "flashinfer-python",
+        "cv2": "opencv-python-headless",
+        "PIL": "pillow",
+        "yaml": "pyyaml",
+    }
+    return Told(variant, {"package": names.get(top, top.replace("_", "-"))})
+
+
+RULES: dict[str, Rule] = {
+    "api_port": _api_port,
+    "backend_given": _backend_given,
+    "choices": _choices,
+    "config_path": _config_path,
+    "cuda_oom": _cuda_oom,
+    "disk_path": _disk_path,
+    "divisor": _divisor,
+    "exit_code": _exit_code,
+    "flag_name": _flag_name,
+    "free_memory": _free_memory,
+    "gcs_address": _gcs_address,
+    "gloo_peer": _gloo_peer,
+    "kv_fits": _kv_fits,
+    "lower_util": _lower_util,
+    "missing_library": _missing_library,
+    "module": _module,
+    "node_dead": _node_dead,
+    "placement": _placement,
+    "pydantic_field": _pydantic_field,
+    "ray_versions": _ray_versions,
+    "rdma_call": _rdma_call,
+    "unknown_flag": _unknown_flag,
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,39 +19,43 @@ _LONG = 600
 
 
 class _Words(dict[str, str]):
-    """Words of a template; a name that is not known is left visible."""
+    """Words of a template; a name that the message did not give stays empty."""
 
     def __missing__(self, key: str) -> str:
-        return "?"
+        return ""
 
 
 def fill(template: str, words: Mapping[str, str]) -> str:
-    """``template`` with ``{name}`` filled in."""
-    return template.format_map(_Words(words))
+    """``template`` with ``{name}`` filled in; what an empty word leaves behind is tidied up."""
+    text = template.format_map(_Words(words))
+    for empty, tidy in ((" ()", ""), ("(: ", "("), (": .", "."), ("  ", " "), (" .", "."), ("..", ".")):
+        text = text.replace(empty, tidy)
+    return text.removesuffix(": ").removesuffix(":").strip()
 
 
 def _value(value: Any, words: Mapping[str, str]) -> Any:
     if isinstance(value, str):
-        filled = fill(value, words) if "{" in value else value
-        if value.startswith("{") and value.endswith("}"):
-            return int(filled) if filled.isdecimal() else _float(filled)
-        return filled
+        filled = value.format_map(_Words(words)) if "{" in value else value
+        return _number(filled) if value.startswith("{") and value.endswith("}") else filled
     if isinstance(value, Mapping):
-        return {key: _value(item, words) for key, item in value.items()}
+        return {_value(key, words): _value(item, words) for key, item in value.items()}
     return [_value(item, words) for item in value] if isinstance(value, list) else value
 
 
-def _float(text: str) -> Any:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+def _number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _fix(template: FixTemplate, words: Mapping[str, str]) -> Fix:
-    change = _value(template.change, words) if template.change else None
-    unfilled = change is not None and "?" in str(change)
-    return Fix(fill(template.text, words), None if unfilled else change)
+    used = set(re.findall(r"\{(\w+)\}", str(template.change)))
+    known = all(words.get(name) for name in used)
+    change = _value(template.change, words) if template.change and known else None
+    return Fix(fill(template.text, words), change)
 
 
 def evidence(reading: Reading, line: int, text: str) -> Evidence:
@@ -100,7 +105,7 @@ def of_hit(
     signature = hit.signature
     told = adjusted(hit, facts)
     variant = signature.variants.get(told.variant)
-    where = host or "this host"
+    where = host or "that host"
     words = {**facts.parts(), **hit.parts, "host": where, "at": f" on {host}" if host else "", **told.words}
     fixes = variant.fix if variant and variant.fix else signature.fix
     lines = [evidence(reading, hit.line, hit.text)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -98,16 +99,17 @@ class _Cache:
             self.lines[key] = parse_line(segment)
         return self.lines[key]
 
-    def joined(self, offset: int, head: Line, count: int) -> str:
-        """The message from ``head`` on over ``count`` lines of its stream."""
-        texts = [head.text]
-        for _, raw in lines_after(self.source.data, offset, 4 * count):
-            line = parse_line(raw)
-            if stream_of(line) == stream_of(head) or not line.chain:
-                texts.append(line.text)
+    def joined(self, place: tuple[int, int], head: Line, count: int) -> list[tuple[int, int, str]]:
+        """The message from ``head`` on over ``count`` lines of its stream: (offset, number, text)."""
+        offset, line = place
+        texts = [(offset, line, head.text)]
+        for at, number, raw in tracebacks.numbered(lines_after(self.source.data, offset, 4 * count), line):
+            other = parse_line(raw)
+            if stream_of(other) == stream_of(head) or not other.chain:
+                texts.append((at, number, other.text))
             if len(texts) >= count:
                 break
-        return "\n".join(texts)
+        return texts
 
 
 def read(source: Source, index: int) -> Reading:
@@ -158,17 +160,32 @@ def _hit(cache: _Cache, signature: Signature, place: tuple[int, int, str], readi
     head = cache.line(offset, line, word)
     if head.level in _SOFT and not signature.any_level:
         return None
-    text = head.text if signature.lines == 1 else cache.joined(offset, head, signature.lines)
-    match = signature.search(text[: 4 * LONGEST_TEXT])
+    joined = [(offset, line, head.text)]
+    if signature.lines > 1:
+        joined = cache.joined((offset, line), head, signature.lines)
+    text = "\n".join(part for _, _, part in joined)[: 4 * LONGEST_TEXT]
+    match = signature.search(text)
     if match is None:
         return None
+    if signature.mark and match[signature.mark] is not None:
+        offset, line, shown = joined[text.count("\n", 0, match.start(signature.mark))]
+    else:
+        shown = head.text
     block = _block_of(reading.blocks, head, line)
     raised = _raised_of(block, line)
     if signature.traceback and raised is None:
         return None
-    parts = {key: value for key, value in match.groupdict().items() if value is not None}
     ip = head.ip or (raised.ip if raised else "") or tracebacks.remote_address(head.text)
-    return Hit(signature, reading.index, offset, line, head, head.text[:LONGEST_TEXT], parts, block, ip)
+    return Hit(signature, reading.index, offset, line, head, shown[:LONGEST_TEXT], _parts(match), block, ip)
+
+
+def _parts(match: re.Match[str]) -> dict[str, str]:
+    """The named parts that were found; ``name2`` is another place of ``name``."""
+    parts: dict[str, str] = {}
+    for key, value in match.groupdict().items():
+        if value is not None:
+            parts.setdefault(key.rstrip("0123456789"), value.strip())
+    return parts
 
 
 def _block_of(blocks: Sequence[Block], head: Line, line: int) -> Block | None:

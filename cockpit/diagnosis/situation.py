@@ -26,8 +26,9 @@ class Situation:
     nodes: int = 1
     world: int = 0
     unified: bool | None = None
-    compose: bool = False
     ready: bool = False
+    own_ray: bool = False
+    gcs: str = ""
 
     @property
     def backend(self) -> str:
@@ -73,7 +74,7 @@ def situation(hits: Iterable[Hit]) -> Situation:
     seen: set[str] = set()
     for hit in hits:
         seen.add(hit.signature.id)
-        if hit.signature.role in ("fact", "begin"):
+        if hit.signature.role in ("fact", "begin", "stall"):
             for key, value in hit.parts.items():
                 facts.setdefault(key, value)
     args = _args(facts.get("args", "")[:20000])
@@ -90,6 +91,7 @@ def situation(hits: Iterable[Hit]) -> Situation:
         nodes=nodes if isinstance(nodes, int) else 1,
         world=int(facts.get("world", "0")) if facts.get("world", "0").isdecimal() else 0,
         unified=True if "fact-gb10" in seen else unified,
-        compose="fact-compose" in seen,
-        ready=any(hit.signature.role == "ready" for hit in hits),
+        ready="ready" in seen,
+        own_ray="ray-own-cluster" in seen,
+        gcs=facts.get("gcs", ""),
     )

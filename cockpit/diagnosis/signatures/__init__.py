@@ -7,7 +7,9 @@ but only where something failed), ``effect`` (ends a launch; somebody else is th
 launch and says nothing: the answer is unknown and what to collect), ``stall`` (waits), ``wrapper`` (only
 passes on), ``harmless``, ``stop``, ``ready``, ``progress``, ``begin`` (an attempt begins) and ``fact`` (named
 parts that describe the launch); ``find``: texts, one of which must stand in the line; ``match``: a regular
-expression on the message, over ``lines`` lines; ``any_level``: also in lines of level INFO and WARNING;
+expression on the message, over ``lines`` lines (``mark``: the named part that stands in the
+decisive line); parts named alike but for a digit at the end count as one; ``any_level``: also in lines of
+level INFO and WARNING;
 ``traceback``: only as an exception of a traceback; ``weight``: how much it outweighs other causes of the same
 log; ``least``: how often a stall must have been told; ``dies``: it ends a server that is already up;
 ``explains``: kinds and ids that a hint is the deeper reason of; ``adjust``: the rule in ``diagnosis.adjust``
@@ -55,6 +57,7 @@ class Signature:
     kind: str = ""
     match: str = ""
     lines: int = 1
+    mark: str = ""
     any_level: bool = False
     traceback: bool = False
     weight: int = 0
