@@ -8,9 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 import asyncssh
@@ -26,26 +24,16 @@ from cockpit.hosts.errors import (
     HostKeyUnknown,
     Unreachable,
 )
-from cockpit.hosts.identities import Identities, agent_keys, describe, load_identities
+from cockpit.hosts.identities import agent_keys, describe
+from cockpit.hosts.ssh_config import Target, config_files, read_target, split_port
 
 Ask = Callable[[HostKeyUnknown], Awaitable[bool]]
 """Asks the operator whether an unknown host key is to be trusted."""
 
-DIAL_TIMEOUT = 15.0
-"""Seconds for TCP, key exchange and login of one hop, unless ssh_config's ConnectTimeout says otherwise."""
 KEEPALIVE_INTERVAL = 2
 KEEPALIVE_COUNT = 2
 """A dead link is noticed after interval x (count + 1) = 6 s (measured with asyncssh 2.24.1)."""
 CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com")
-HOST_KEYS = (
-    "ssh-ed25519",
-    "ecdsa-sha2-nistp256",
-    "ecdsa-sha2-nistp384",
-    "ecdsa-sha2-nistp521",
-    "rsa-sha2-512",
-    "rsa-sha2-256",
-)
-CERTIFICATE = "-cert-v01@openssh.com"
 MAX_JUMPS = 8
 
 
@@ -88,24 +76,6 @@ class Client(asyncssh.SSHClient):
             self.accepts = tuple(self.connection.get_server_auth_methods())
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """One hop, with what ssh_config says of it. ``name`` is its name in known_hosts."""
-
-    address: str
-    user: str
-    port: int
-    real_user: str
-    name: str
-    jumps: tuple[str, ...]
-    files: tuple[Path, ...]
-    writable: Path | None
-    known: known_hosts.Known
-    host_key_types: tuple[str, ...]
-    identities: Identities
-    timeout: float
-
-
 class Dialler:
     """Connects to one host and its jumps. ``host`` is the profile's name for it."""
 
@@ -129,7 +99,7 @@ class Dialler:
                 f"ssh_config leads to {address} over more than {MAX_JUMPS} jumps.",
                 remedy="Look for a ProxyJump that leads back to itself.",
             )
-        target = await asyncio.to_thread(self._read_config, address, user, port)
+        target = await self._read(address, user, port)
         hops = target.jumps if jumps is None else jumps
         via = await self._jump(hops, depth) if hops else None
         try:
@@ -144,57 +114,19 @@ class Dialler:
     async def _jump(self, hops: tuple[str, ...], depth: int) -> asyncssh.SSHClientConnection:
         """The connection to the last of ``hops``, over those before it (as ssh -J has it)."""
         user, _, place = hops[-1].rpartition("@")
-        host, port = _split_port(place)
+        host, port = split_port(place)
         before = hops[:-1] or None
         return (await self._dial(host, user, port, before, depth + 1))[0]
 
-    def _read_config(self, address: str, user: str, port: int) -> Target:
+    async def _read(self, address: str, user: str, port: int) -> Target:
         try:
-            options = asyncssh.SSHClientConnectionOptions(
-                config=self._config_files(),
-                client_keys=None,
-                known_hosts=b"",
-                **self._where(address, user, port),
-            )
-            config = options.config
-            alias = options.host_key_alias
-            name = str(alias) if alias else known_hosts.name_in_file(options.host, options.port)
-            own = _paths(config.get("UserKnownHostsFile"), ("~/.ssh/known_hosts", "~/.ssh/known_hosts2"))
-            shared = _paths(config.get("GlobalKnownHostsFile"), ("/etc/ssh/ssh_known_hosts",))
-            jumps = options.tunnel if isinstance(options.tunnel, str) else ""
-            known = known_hosts.look_up((*own, *shared), name)
-            return Target(
-                address=address,
-                user=user,
-                port=port,
-                real_user=options.username,
-                name=name,
-                jumps=tuple(jumps.replace(" ", "").split(",")) if jumps else (),
-                files=(*own, *shared),
-                writable=own[0] if own else None,
-                known=known,
-                host_key_types=() if config.get("HostKeyAlgorithms") else _host_key_types(known),
-                identities=load_identities(config),
-                timeout=float(str(config.get("ConnectTimeout") or DIAL_TIMEOUT)),
-            )
+            return await asyncio.to_thread(read_target, self._config, address, user, port)
         except (OSError, ValueError, asyncssh.Error) as error:
             raise HostConfigError(
                 self._host,
                 f"the SSH configuration for {address} cannot be used: {error}.",
-                remedy="Mend that file; `ssh -G " + address + "` shows what OpenSSH makes of it.",
+                remedy=f"Mend that file; `ssh -G {address}` shows what OpenSSH makes of it.",
             ) from error
-
-    def _config_files(self) -> list[str]:
-        """Where the profile names a file, that alone, as ``ssh -F`` does; else the user's and the system's."""
-        if self._config:
-            return [str(Path(self._config).expanduser())]
-        files = (Path("~/.ssh/config").expanduser(), Path("/etc/ssh/ssh_config"))
-        return [str(file) for file in files if os.access(file, os.R_OK)]
-
-    @staticmethod
-    def _where(address: str, user: str, port: int) -> dict[str, object]:
-        where: dict[str, object] = {"host": address}
-        return where | ({"username": user} if user else {}) | ({"port": port} if port else {})
 
     async def _log_in(
         self, target: Target, via: asyncssh.SSHClientConnection | None
@@ -226,7 +158,7 @@ class Dialler:
     ) -> asyncssh.SSHClientConnection:
         ids = target.identities
         return await asyncssh.connect(
-            config=self._config_files(),
+            config=config_files(self._config),
             client_factory=lambda: client,
             tunnel=via,
             known_hosts=target.known.trusted(self._accepted.get(target.name, ())),
@@ -240,7 +172,7 @@ class Dialler:
             keepalive_count_max=KEEPALIVE_COUNT,
             connect_timeout=target.timeout,
             login_timeout=target.timeout,
-            **self._where(target.address, target.user, target.port),
+            **target.where,
         )
 
     def _unreachable(self, target: Target, via: asyncssh.SSHClientConnection | None, why: str) -> Unreachable:
@@ -317,37 +249,7 @@ class Dialler:
         )
 
 
-def _host_key_types(known: known_hosts.Known) -> tuple[str, ...]:
-    """The signature algorithms to ask a host for: those of its known keys first, then all others, so that a
-    host with another type of key shows it and is judged. Certificates only where an authority is known:
-    else they would hide the key that could be accepted."""
-    types = [
-        str(algorithm, "ascii")
-        for item in (*known.keys, *known.elsewhere)
-        for algorithm in item.key.sig_algorithms
-    ]
-    plain = sorted(HOST_KEYS, key=lambda kind: kind not in types)
-    certificates = [f"{kind}{CERTIFICATE}" for kind in HOST_KEYS] if known.authorities else []
-    return (*certificates, *plain)
-
-
 def _words(error: OSError) -> str:
     if isinstance(error, socket.gaierror):
         return f"the name is not known here ({error.strerror})"
     return os.strerror(error.errno) if error.errno else str(error)
-
-
-def _split_port(place: str) -> tuple[str, int]:
-    """HOST, HOST:PORT or [IPv6]:PORT."""
-    if place.startswith("["):
-        host, _, port = place[1:].partition("]:")
-        return host.rstrip("]"), int(port or 0)
-    host, colon, port = place.rpartition(":")
-    return (host, int(port)) if colon and ":" not in host else (place, 0)
-
-
-def _paths(value: object, default: Sequence[str]) -> tuple[Path, ...]:
-    """The files of an ssh_config value; ``none`` (an empty list) means no file."""
-    names = [str(name) for name in value] if isinstance(value, list) else list(default)
-    home = str(Path.home())
-    return tuple(Path(os.path.expandvars(name.replace("%d", home))).expanduser() for name in names)

@@ -122,24 +122,33 @@ class LocalHost:
         if not self._connected:
             raise ConnectionLost(self.name, "not connected yet", command=command)
         quoting.join(command.argv)
-        loop = asyncio.get_running_loop()
+        opening = asyncio.ensure_future(_open_session(argv, self._home))
         try:
-            transport, protocol = await loop.subprocess_exec(
-                lambda: SubprocessStreamProtocol(limit=CHUNK, loop=loop),
-                *argv,
-                stdin=PIPE,
-                stdout=PIPE,
-                stderr=PIPE,
-                start_new_session=True,
-                cwd=self._home,
-            )
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            # asyncio itself would end the leader alone, and leave what it has started.
+            await (await opening).end()
+            raise
         except OSError as error:
             raise HostError(
                 self.name,
                 f"could not {command.why}: {argv[0]} does not start: {error.strerror} "
                 f"(run was: {quoting.join(command.argv)}).",
             ) from error
-        return _Session(Process(transport, protocol, loop), transport)
+
+
+async def _open_session(argv: Sequence[str], folder: Path) -> _Session:
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.subprocess_exec(
+        lambda: SubprocessStreamProtocol(limit=CHUNK, loop=loop),
+        *argv,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        start_new_session=True,
+        cwd=folder,
+    )
+    return _Session(Process(transport, protocol, loop), transport)
 
 
 class LocalStream:
@@ -229,16 +238,16 @@ class _Session:
         await self._process.wait()
 
     async def end(self) -> None:
-        """End the process and its group: SIGTERM, then SIGKILL. Never waits for long."""
+        """End a process that still runs, and its group: SIGTERM, then SIGKILL. Never waits for long."""
         try:
-            for number in (signal.SIGTERM, signal.SIGKILL):
-                if self.ended:
-                    break
-                self._signal(number)
+            if not self.ended:
+                self._signal(signal.SIGTERM)
+                try:
+                    await within(GRACE, self.wait())
+                finally:
+                    self._signal(signal.SIGKILL)  # whatever the leader left behind as it ended, too
                 await within(GRACE, self.wait())
         finally:
-            if not self.ended:
-                self._signal(signal.SIGKILL)
             self._transport.close()
 
     def _signal(self, number: signal.Signals) -> None:

@@ -8,11 +8,9 @@ command whose connection was lost, and leaves a process running that it gives up
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -22,7 +20,6 @@ from cockpit.hosts import quoting
 from cockpit.hosts.dial import Ask, Client, Dialler
 from cockpit.hosts.errors import ConnectionLost, ForwardFailed, SessionRefused, TimedOut
 from cockpit.hosts.running import (
-    CHUNK,
     GRACE,
     SETTLE,
     Secrets,
@@ -33,21 +30,15 @@ from cockpit.hosts.running import (
     secret_values,
     within,
 )
+from cockpit.hosts.ssh_session import SshSession, open_session
 from cockpit.model.command import Command, Completed
 from cockpit.model.profile import HostSpec
 
-WINDOW = 16 * 1024 * 1024
-PACKET = 64 * 1024
 RUNS = 4
 STREAMS = 4
 """sshd opens ten sessions a connection (MaxSessions): these, one to end processes from, and one that sshd
 has not quite freed."""
-OPENINGS = 4
-"""How often a session is asked for: sshd 9.2 frees a closed one only after it has answered a request that
-came together with the closing."""
 PING_TIMEOUT = 5.0
-
-_T = TypeVar("_T")
 
 
 class SshHost:
@@ -180,10 +171,10 @@ class SshHost:
             return str(cause) or type(cause).__name__
         return "it was closed" if self._client else "not connected yet"
 
-    async def _start(self, command: Command, argv: Sequence[str]) -> _Session:
+    async def _start(self, command: Command, argv: Sequence[str]) -> SshSession:
         conn = self._connection(command)
         token = uuid.uuid4().hex
-        opening = asyncio.ensure_future(_open_session(conn, quoting.remote_line(argv, token), token))
+        opening = asyncio.ensure_future(open_session(conn, quoting.remote_line(argv, token), token))
         try:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:
@@ -196,7 +187,7 @@ class SshHost:
         except (asyncssh.Error, OSError) as error:
             raise self.lost(error, command) from error
 
-    def _abandon(self, opening: asyncio.Future[_Session]) -> None:
+    def _abandon(self, opening: asyncio.Future[SshSession]) -> None:
         """End a process that was still being started when its caller went away."""
         if opening.cancelled() or opening.exception() is not None:
             return
@@ -204,7 +195,7 @@ class SshHost:
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)
 
-    async def _end(self, session: _Session) -> None:
+    async def _end(self, session: SshSession) -> None:
         """End the process on the host: SIGTERM, then SIGKILL, to its group. Never waits for long."""
         drain = asyncio.ensure_future(session.drain())  # a full window would hold up the process's end
         try:
@@ -229,7 +220,7 @@ class SshHost:
                 return False
             return killer.exit_status == 0
 
-    def status(self, session: _Session, command: Command) -> int:
+    def status(self, session: SshSession, command: Command) -> int:
         """The exit status; 128 + n after signal n, as shells have it. Raises ``ConnectionLost``."""
         status = session.status
         if status is None:
@@ -237,111 +228,13 @@ class SshHost:
         return status
 
 
-async def _open_session(conn: asyncssh.SSHClientConnection, line: bytes, token: str) -> _Session:
-    for left in reversed(range(OPENINGS)):
-        try:
-            process = await conn.create_process(
-                line, encoding=None, request_pty=False, window=WINDOW, max_pktsize=PACKET
-            )
-        except asyncssh.ChannelOpenError:
-            if conn.is_closed() or not left:
-                raise
-            await asyncio.sleep(0.2)  # nothing was run, and nothing tells when a session is free
-        else:
-            return _Session(process, token)
-    raise AssertionError("unreachable")
-
-
-class _Session:
-    """One session's process; ``running.Pipes``. ``token`` marks its announcement on standard error."""
-
-    def __init__(self, process: asyncssh.SSHClientProcess[bytes], token: str) -> None:
-        self._process = process
-        self._mark = token.encode() + b" "
-        self._group: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
-        self._held = b""
-
-    async def feed(self, data: bytes) -> None:
-        with contextlib.suppress(OSError, asyncssh.Error):  # a lost link is the readers' to tell
-            await self.put(data)
-            self.end_input()
-
-    async def put(self, data: bytes) -> None:
-        self._process.stdin.write(data)
-        await self._process.stdin.drain()
-
-    def end_input(self) -> None:
-        self._process.stdin.write_eof()
-
-    async def read_output(self) -> bytes:
-        return await self._process.stdout.read(CHUNK)
-
-    async def read_errors(self) -> bytes:
-        """Standard error without the announcement."""
-        while True:
-            try:
-                data = await self._process.stderr.read(CHUNK)
-            except (OSError, asyncssh.Error):
-                self._announced(None)
-                raise
-            if self._group.done():
-                return data
-            self._held += data
-            before, _, rest = self._held.partition(self._mark)
-            number, newline, after = rest.partition(b"\n")
-            if newline or not data:
-                self._announced(int(number) if newline and number.isdigit() else None)
-                held, self._held = (before + after if newline else self._held), b""
-                if held or not data:
-                    return held
-
-    def _announced(self, group: int | None) -> None:
-        if not self._group.done():
-            self._group.set_result(group)
-
-    async def group(self) -> int | None:
-        """The number of the process's group on the host, None where it does not come in time."""
-        await asyncio.wait({self._group}, timeout=GRACE)
-        return self._group.result() if self._group.done() else None
-
-    async def drain(self) -> None:
-        """Read and forget."""
-        await asyncio.gather(*(_forget(read) for read in (self.read_output, self.read_errors)))
-
-    @property
-    def ended(self) -> bool:
-        return self.status is not None
-
-    @property
-    def status(self) -> int | None:
-        """The exit status, 128 + n after signal n; None where it has not come."""
-        if self._process.exit_signal is not None:
-            number = getattr(signal, f"SIG{self._process.exit_signal[0]}", None)
-            return 128 + int(number) if number is not None else 255
-        return self._process.exit_status
-
-    async def wait(self) -> None:
-        await self._process.channel.wait_closed()
-
-    def signal(self, name: str) -> None:
-        """Ask sshd to deliver a signal; it may not."""
-        with contextlib.suppress(OSError):
-            self._process.channel.send_signal(name)
-
-    def close(self) -> None:
-        self._process.channel.close()
-
-
-async def _forget(read: Callable[[], Awaitable[bytes]]) -> None:
-    with contextlib.suppress(OSError, asyncssh.Error):
-        while await read():
-            pass
+_T = TypeVar("_T")
 
 
 class SshStream:
     """``hosts.host.Stream`` on a session."""
 
-    def __init__(self, host: SshHost, command: Command, session: _Session) -> None:
+    def __init__(self, host: SshHost, command: Command, session: SshSession) -> None:
         self._host = host
         self._command = command
         self._session = session
