@@ -21,9 +21,7 @@ class NothingToExplain(CockpitError):
     """The profile has no run yet."""
 
 
-async def explain(
-    paths: tuple[str, ...], *, report: Path | None, as_json: bool, trust: tuple[str, ...]
-) -> int:
+async def explain(paths: tuple[str, ...], *, report: Path | None, as_json: bool, trust: tuple[str, ...]) -> int:
     """Explain files and folders; a single word that is no path is a profile."""
     if len(paths) == 1 and not Path(paths[0]).exists():
         sources, hosts = await _sources_of_run(paths[0], trust)

@@ -12,13 +12,12 @@ from cockpit.cli import show
 class Progress:
     """Shows what the lab is doing: a line a stage, a moving count at a terminal."""
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
+    def __init__(self) -> None:
         self._last = ""
 
     def __call__(self, message: str, done: int | None = None, total: int | None = None) -> None:
         """Tell of ``message``; ``done`` of ``total`` in bytes where known."""
-        if self._quiet or (message == self._last and not sys.stderr.isatty()):
+        if message == self._last and not sys.stderr.isatty():
             return
         self._last = message
         count = f" {done / 1e6:.0f}" + (f" of {total / 1e6:.0f} MB" if total else " MB") if done else ""
@@ -27,14 +26,9 @@ class Progress:
 
 def lab(action: str, *, as_json: bool) -> None:
     """Bring the lab up or down, or tell how it stands."""
-    from cockpit.lab import lab as room
+    from cockpit.lab.lab import down, status, up
 
-    if action == "up":
-        info = room.up(Progress(quiet=False))
-    elif action == "down":
-        info = room.down()
-    else:
-        info = room.status()
+    info = up(Progress()) if action == "up" else down() if action == "down" else status()
     if as_json:
         show.as_json(info.to_json())
     else:

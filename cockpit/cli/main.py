@@ -125,9 +125,7 @@ def up(profile: str, through: str, force: bool, verbose: bool, as_json: bool, tr
     from cockpit.cli.verbs import up as verb
 
     exits.leave(
-        asyncio.run(
-            verb(profile, through=through, force=force, verbose=verbose, as_json=as_json, trust=trust)
-        )
+        asyncio.run(verb(profile, through=through, force=force, verbose=verbose, as_json=as_json, trust=trust))
     )
 
 
@@ -157,11 +155,7 @@ def prompt(profile: str, text: str | None, as_json: bool, trust: tuple[str, ...]
 @cockpit.command()
 @profile_argument
 @click.option("--host", default=None, help="Only this host's log.")
-@click.option("--source", default=None, help="Which log: serve (default), or another of --list.")
-@click.option("--list", "listing", is_flag=True, help="List the sources there are.")
-@click.option(
-    "--since", default=None, help="Only from this time on: 15:04, 2026-01-31T15:04, or 10m ago as 10m."
-)
+@click.option("--source", default=None, help="Which log: serve (on the head) or ray.")
 @click.option("-f", "--follow", is_flag=True, help="Go on as the log grows.")
 @click.option("--raw", is_flag=True, help="The exact bytes, control characters included.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the exact bytes to FILE.")
@@ -177,9 +171,9 @@ def logs(profile: str, trust: tuple[str, ...], **options: Any) -> None:
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def view(files: tuple[Path, ...]) -> None:
     """Open the log view on local files."""
-    from cockpit.tui.view_app import ViewApp
+    from cockpit.tui.view_app import ViewApp, open_logs
 
-    ViewApp(list(files)).run()
+    ViewApp(open_logs(files)).run()
 
 
 @cockpit.command()
@@ -243,4 +237,3 @@ def main() -> None:
     """Run the command line; errors leave in words and with the contract's exit status."""
     with exits.leaving():
         cockpit(prog_name="spark-cockpit")
-

@@ -69,6 +69,13 @@ def stop_command(profile: Profile, runtime: Runtime) -> Command:
     )
 
 
+def release_command(profile: Profile, runtime: Runtime, host: HostSpec) -> Command:
+    """After the stop, on every host: remove the shared memory that the run held and nobody holds now."""
+    word, body = heredoc(files("cockpit.serving.scripts").joinpath("release.py").read_text())
+    text = f'python3 - "$STATE" {word}\n{body}'
+    return runtime.script(host, text, "give back the run's shared memory", limit=30)
+
+
 def verify_command(profile: Profile, runtime: Runtime, host: HostSpec, ports: Sequence[int] = ()) -> Command:
     """After the stop, on every host: see that GPU, processes and ``ports`` are free, waiting ``RELEASE``
     seconds for it; ``parse_leftovers`` reads the answer."""

@@ -11,8 +11,8 @@ from cockpit.bringup.step import Planner, Report
 from cockpit.bringup.steps.base import StepBase, planner_of
 from cockpit.cluster.environment import environment_for
 from cockpit.hosts.quoting import join
-from cockpit.model.command import Command
-from cockpit.model.profile import HostSpec, Profile
+from cockpit.model.command import Command, Completed
+from cockpit.model.profile import Profile
 from cockpit.runtime.detached import ProcessState
 from cockpit.runtime.prelude import NO_ENVIRONMENT
 from cockpit.serving.launch import (
@@ -22,7 +22,13 @@ from cockpit.serving.launch import (
     parse_run_state,
     run_state_command,
 )
-from cockpit.serving.stop import note_command, parse_leftovers, stop_command, verify_command
+from cockpit.serving.stop import (
+    note_command,
+    parse_leftovers,
+    release_command,
+    stop_command,
+    verify_command,
+)
 
 
 async def last_run(session: Session) -> Run | None:
@@ -51,12 +57,13 @@ class Launch(StepBase):
         return (launch_command(planner.profile, planner.runtime, serve_environment(planner.profile)),)
 
     def undo_plan(self, planner: Planner) -> tuple[Command, ...]:
-        """Note the shared memory it holds, end the run, then look on every host for what is left of it."""
-        profile, runtime = planner.profile, planner.runtime
+        """Note the shared memory it holds, end the run, then on every host give back what it left and see
+        that nothing is left."""
         return (
-            *(note_command(profile, runtime, host) for host in profile.hosts),
-            stop_command(profile, runtime),
-            *(verify_command(profile, runtime, host, _ports(profile, host)) for host in profile.hosts),
+            *_notes(planner),
+            stop_command(planner.profile, planner.runtime),
+            *_releases(planner),
+            *_verifications(planner),
         )
 
     async def check(self, session: Session) -> Report:
@@ -88,14 +95,13 @@ class Launch(StepBase):
 
     async def undo(self, session: Session) -> Report:
         """End the run and verify on every host that its processes, ports and memory are free."""
-        count = len(session.profile.hosts)
-        plan = self.undo_plan(planner_of(session))
-        note, stop, verify = _by_host(plan[:count]), plan[count], _by_host(plan[count + 1 :])
-        await session.each(session.profile.hosts, lambda spec: session.run(note[spec.name], check=False))
-        stopped = await session.run(stop, check=False)
+        planner = planner_of(session)
+        await self._on_each(session, _notes(planner), check=False)
+        stopped = await session.run(stop_command(planner.profile, planner.runtime), check=False)
         if stopped.status not in (0, NO_ENVIRONMENT):
             raise session.failed(stopped)
-        found = await session.each(session.profile.hosts, lambda spec: session.run(verify[spec.name]))
+        await self._on_each(session, _releases(planner), check=False)
+        found = await self._on_each(session, _verifications(planner))
         for host, completed in found.items():
             left = parse_leftovers(completed.stdout)
             if not left.clean:
@@ -108,11 +114,29 @@ class Launch(StepBase):
         words = stopped.text.strip().splitlines()
         return Report(StepState.DONE, words[-1] if words else "no run was running")
 
+    @staticmethod
+    async def _on_each(
+        session: Session, commands: tuple[Command, ...], *, check: bool = True
+    ) -> dict[str, Completed]:
+        by_host = {command.host: command for command in commands}
+        return await session.each(
+            session.profile.hosts, lambda spec: session.run(by_host[spec.name], check=check)
+        )
 
-def _ports(profile: Profile, host: HostSpec) -> tuple[int, ...]:
-    """The ports a run holds on ``host``."""
-    return (profile.serve.port,) if host is profile.head else ()
+
+def _notes(planner: Planner) -> tuple[Command, ...]:
+    profile, runtime = planner.profile, planner.runtime
+    return tuple(note_command(profile, runtime, host) for host in profile.hosts)
 
 
-def _by_host(commands: tuple[Command, ...]) -> dict[str, Command]:
-    return {command.host: command for command in commands}
+def _releases(planner: Planner) -> tuple[Command, ...]:
+    profile, runtime = planner.profile, planner.runtime
+    return tuple(release_command(profile, runtime, host) for host in profile.hosts)
+
+
+def _verifications(planner: Planner) -> tuple[Command, ...]:
+    profile, runtime = planner.profile, planner.runtime
+    return tuple(
+        verify_command(profile, runtime, host, (profile.serve.port,) if host is profile.head else ())
+        for host in profile.hosts
+    )

@@ -45,9 +45,16 @@ async def check_ray(session: Session, specs: tuple[HostSpec, ...]) -> Report:
     missing = [name for name, process in found.items() if process.state is not ProcessState.RUNNING]
     if not missing:
         return Report(StepState.DONE, f"running on {', '.join(found)}")
-    died = [name for name in missing if found[name].state in (ProcessState.ENDED, ProcessState.GONE)]
+    died = [name for name in missing if _died(found[name])]
     words = f"not running on {', '.join(missing)}" + (f"; it died on {', '.join(died)}" if died else "")
     return Report(StepState.READY_TO_RUN, words, missing[0] if len(missing) == 1 else "")
+
+
+def _died(process: Process) -> bool:
+    """Whether it ended by itself: a stop leaves 0, or SIGTERM's or SIGINT's status."""
+    if process.state is ProcessState.ENDED:
+        return process.status not in (0, 143, 130)
+    return process.state is ProcessState.GONE
 
 
 async def stop_ray(session: Session, specs: tuple[HostSpec, ...]) -> Report:

@@ -1,0 +1,157 @@
+"""The whole main job on two real hosts with the Docker runtime: one bring-up, shared by these tests in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.cockpit import Answer, Cockpit
+from tests.rig.profile import rig_profile
+from tests.rig.rig import Rig
+
+pytestmark = [pytest.mark.rig, pytest.mark.timeout(900)]
+
+STEPS = (
+    *("connect", "preflight", "containers", "ray-head", "ray-workers"),
+    *("membership", "flags", "launch", "load", "prompt"),
+)
+OURS = "label=org.spark-cockpit.cluster=rig"
+
+
+@pytest.fixture(scope="module")
+def cockpit(tmp_path_factory: pytest.TempPathFactory) -> Cockpit:
+    """The command line."""
+    return Cockpit(tmp_path_factory.mktemp("cockpit"))
+
+
+@pytest.fixture(scope="module")
+def profile(standing_rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A profile of both hosts."""
+    return rig_profile(standing_rig, tmp_path_factory.mktemp("profile"))
+
+
+@pytest.fixture(scope="module")
+def others(standing_rig: Rig) -> Iterator[str]:
+    """What belongs to somebody else on the worker: a container with a process in it."""
+    standing_rig.reset()
+    host = standing_rig.hosts["spark-2"]
+    words = [
+        "--label",
+        "owner=somebody",
+        "--name",
+        "theirs",
+        "--entrypoint",
+        "sleep",
+        standing_rig.image,
+        "600",
+    ]
+    yield host.exec(["docker", "run", "-d", "--network", "host", *words], timeout=60).out.strip()
+    standing_rig.reset()
+
+
+@pytest.fixture(scope="module")
+def first(cockpit: Cockpit, profile: Path, others: str) -> Answer:
+    """The first `up`."""
+    return cockpit("up", profile, "--json", timeout=600)
+
+
+def containers(rig: Rig, host: str, *filters: str) -> list[str]:
+    """Ids of the containers on a host."""
+    words = [word for each in filters for word in ("--filter", each)]
+    return rig.hosts[host].exec(["docker", "ps", "-aq", "--no-trunc", *words], timeout=30).out.split()
+
+
+def test_up_reaches_an_answered_prompt(first: Answer) -> None:
+    assert first.outcome == "ready", first.out + first.err
+    assert first.status == 0
+    states = {step: first.step(step)["state"] for step in STEPS}
+    assert set(states.values()) == {"done"}, states
+    assert first.step("membership")["reason"].startswith("2 of 2 hosts, 2 GPUs")
+    ranks = {event["rank"] for event in first.events if event["event"] == "progress"}
+    assert {0, 1} <= ranks
+    phases = [
+        event["phase"] for event in first.events if event["event"] == "progress" and event["rank"] is None
+    ]
+    assert phases[-1] == "ready"
+    assert "ray" in phases
+
+
+def test_up_again_starts_nothing(first: Answer, cockpit: Cockpit, profile: Path, standing_rig: Rig) -> None:
+    before = [containers(standing_rig, host, OURS) for host in standing_rig.hosts]
+    again = cockpit("up", profile, "--json")
+    assert again.outcome == "ready", again.out + again.err
+    assert again.events[-1]["run"] == first.events[-1]["run"]
+    assert [containers(standing_rig, host, OURS) for host in standing_rig.hosts] == before
+
+
+def test_status_shows_both_hosts_and_the_run(first: Answer, cockpit: Cockpit, profile: Path) -> None:
+    answer = cockpit("status", profile, "--json")
+    seen = answer.json
+    assert answer.status == 0, answer.err
+    assert [(host["name"], host["role"], host["rank"], host["ray"]["state"]) for host in seen["hosts"]] == [
+        ("spark-1", "head", 0, "joined"),
+        ("spark-2", "worker", 1, "joined"),
+    ]
+    for host in seen["hosts"]:
+        assert host["memory"]["total"] == 125513136 * 1024
+        assert 0 < host["memory"]["gpu_processes"] < host["memory"]["total"]
+    assert seen["run"]["ready"] is True
+    assert seen["run"]["id"] == first.events[-1]["run"]
+    assert seen["run"]["phase"] == "ready"
+
+
+def test_prompt_streams_an_answer(first: Answer, cockpit: Cockpit, profile: Path) -> None:
+    answer = cockpit("prompt", profile, "Good morning", "--json")
+    assert answer.status == 0, answer.err
+    assert answer.json["usage"]["completion_tokens"] > 0
+    assert answer.json["model"] == "tiny"
+
+
+def test_the_serve_log_is_whole(first: Answer, cockpit: Cockpit, profile: Path, standing_rig: Rig) -> None:
+    saved = Path(cockpit.env["XDG_STATE_HOME"]) / "saved.log"
+    saved.parent.mkdir(exist_ok=True)
+    answer = cockpit("logs", profile, "--save", saved)
+    assert answer.status == 0, answer.err
+    path = "/home/aurora/.local/state/spark-cockpit/rig/runs/current/serve.log"
+    host = standing_rig.hosts["spark-1"].exec(["sha256sum", path], timeout=30).out.split()[0]
+    import hashlib
+
+    data = saved.read_bytes()
+    assert b"Application startup complete" in data
+    size = int(standing_rig.hosts["spark-1"].exec(["stat", "-Lc", "%s", path], timeout=30).out)
+    if size == len(data):
+        assert hashlib.sha256(data).hexdigest() == host
+
+
+def test_a_second_operator_is_told_who_and_since_when(cockpit: Cockpit, profile: Path, first: Answer) -> None:
+    holder = cockpit.start("up", profile, "--json")
+    try:
+        holder.until_step("containers", "done")
+        second = cockpit("up", profile, "--json")
+    finally:
+        holder.process.wait(timeout=120)
+    assert second.outcome == "refused"
+    assert second.status == 4
+    told = second.events[-2]["reason"]
+    assert "spark-1" in told
+    assert "since" in told
+
+
+def test_down_leaves_nothing_of_ours_and_everything_of_others(
+    first: Answer, cockpit: Cockpit, profile: Path, standing_rig: Rig, others: str
+) -> None:
+    answer = cockpit("down", profile, "--json")
+    assert answer.outcome == "down", answer.out + answer.err
+    assert answer.status == 0
+    for name, host in standing_rig.hosts.items():
+        assert containers(standing_rig, name, OURS) == []
+        listening = host.exec(["ss", "-Hltn"], timeout=30).out
+        assert not any(f":{port} " in listening for port in (6379, 8265, 8000)), listening
+        processes = host.exec(["ps", "-eo", "args"], timeout=30).out
+        assert not any(word in processes for word in ("raylet", "gcs_server", "VLLM", "vllm")), processes
+    running = standing_rig.hosts["spark-2"].exec(["docker", "ps", "-q", "--no-trunc"], timeout=30).out.split()
+    assert others in running
+    again = cockpit("down", profile, "--json")
+    assert again.outcome == "down", again.out + again.err
