@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cockpit.diagnosis.reading import Hit, Reading, recovered
 from cockpit.diagnosis.sources import CONTAINER, SERVE
@@ -12,6 +13,7 @@ from cockpit.diagnosis.tracebacks import Block, Raised
 RANKS = {"cause": 0, "exception": 1, "stall": 2, "effect": 3, "vague": 4, "wrapper": 5}
 DEADLY = ("effect", "vague", "wrapper")
 FAR = 1 << 60
+_TIME = re.compile(r"\d\d-\d\d \d\d:\d\d:\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +27,14 @@ class Candidate:
     hit: Hit | None = None
     raised: Raised | None = None
     block: Block | None = None
+    first: str = ""
 
     @property
     def rank(self) -> tuple[int, int, str, int, int]:
-        """Smaller is better: what it is, then the earliest."""
+        """Smaller is better: what it is, then the earliest; times only tell one source from another, as lines
+        of Ray's workers come late."""
         weight = self.hit.signature.weight if self.hit else 0
-        return (RANKS[self.role], -weight, self.time, self.reading.index, self.line)
+        return (RANKS[self.role], -weight, self.first, self.reading.index, self.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class Attempt:
     ready: int
     stop: int
     progress: int
+    weak_stop: bool = False
 
     @property
     def serves(self) -> bool:
@@ -59,26 +64,59 @@ def attempt(reading: Reading, number: int) -> Attempt:
         role: [hit.line for hit in hits if hit.signature.role == role] for role in ("ready", "stop", "progress")
     }
     progress = max(lines["progress"] + lines["ready"], default=0)
-    return Attempt(
-        reading, number, tuple(hits), max(lines["ready"], default=0), min(lines["stop"], default=FAR), progress
-    )
+    stops = [hit for hit in hits if hit.signature.role == "stop"]
+    weak = bool(stops) and all(_weak(hit) for hit in stops)
+    ready, stop = max(lines["ready"], default=0), min(lines["stop"], default=FAR)
+    return Attempt(reading, number, tuple(hits), ready, stop, progress, weak)
+
+
+def _weak(hit: Hit) -> bool:
+    return hit.parts.get("signal") in ("SIGTERM", "15") and hit.head.process.startswith(("Engine", "Worker"))
 
 
 def candidates(tried: Attempt) -> list[Candidate]:
     """Everything in the attempt that may have ended it, the best first."""
-    found = [*_of_hits(tried), *_of_exceptions(tried)]
+    found = sorted([*_of_hits(tried), *_of_exceptions(tried)], key=lambda item: item.line)
     dead = any(item.role in DEADLY and item.line > tried.ready for item in found)
-    kept = [item for item in found if _counts(item, tried, dead)]
-    return sorted(kept, key=lambda item: item.rank)
+    failed_first = any(item.line < tried.stop and _counts(item, tried, dead) for item in found)
+    stop = FAR if failed_first else tried.stop
+    kept = [item for item in found if _counts(item, tried, dead) and _before(item, stop, tried)]
+    return sorted(_timed(kept, tried), key=lambda item: item.rank)
+
+
+def _timed(items: list[Candidate], tried: Attempt) -> list[Candidate]:
+    """The candidates, each with the time of the first of its like in this source."""
+    first: dict[tuple[str, int], str] = {}
+    for item in items:
+        like = (item.role, item.rank[1])
+        first.setdefault(like, _clock(item, tried))
+    return [replace(item, first=first[item.role, item.rank[1]]) for item in items]
+
+
+def _clock(item: Candidate, tried: Attempt) -> str:
+    """When the candidate was printed: its own time, else the last one before it."""
+    if _TIME.fullmatch(item.time):
+        return item.time
+    times = [hit.head.time for hit in tried.hits if hit.line <= item.line and _TIME.fullmatch(hit.head.time)]
+    return times[-1] if times else ""
+
+
+def _before(item: Candidate, stop: int, tried: Attempt) -> bool:
+    """Whether a candidate came before the operator's stop. A SIGTERM to the engine alone may be the API
+    server's own, which then says why."""
+    if item.line < stop:
+        return True
+    own = item.role in ("cause", "exception") and not (
+        item.block and item.block.head.process.startswith("Engine")
+    )
+    return tried.weak_stop and own and item.hit is not None
 
 
 def _counts(item: Candidate, tried: Attempt, dead: bool) -> bool:
-    """Whether a candidate may speak: what came before the launch was ready, or after it was stopped, is no
-    cause; while it serves, an error of a request is none either."""
+    """Whether a candidate may speak: what came before the launch was ready is no cause; while it serves, an
+    error of a request is none either."""
     if not tried.serves:
         return True
-    if item.line > tried.stop:
-        return False
     if not tried.ready:
         return True
     dies = item.hit is not None and item.hit.signature.dies
@@ -120,7 +158,11 @@ def _covered(raised: Raised, known: set[int]) -> bool:
 def hints(tried: Sequence[Attempt], best: Candidate) -> Iterator[Hit]:
     """The hints that are the deeper reason of the best candidate."""
     names = {best.role, best.hit.signature.kind, best.hit.signature.id} if best.hit else {best.role}
-    for one in tried:
-        for hit in one.hits:
-            if hit.signature.role == "hint" and hit.signature.explains & names:
-                yield hit
+    found = [
+        hit
+        for one in tried
+        for hit in one.hits
+        if hit.signature.role == "hint" and hit.signature.explains & names
+    ]
+    ip = best.hit.ip if best.hit else ""
+    yield from sorted(found, key=lambda hit: (-hit.signature.weight, hit.ip != ip, hit.source, hit.line))

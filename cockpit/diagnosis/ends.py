@@ -10,7 +10,7 @@ from cockpit.diagnosis.candidates import FAR, Attempt, Candidate
 from cockpit.diagnosis.reading import Hit
 from cockpit.diagnosis.situation import Situation
 from cockpit.diagnosis.sources import EXIT, FACTS, KERNEL, RAY_WORKER, RAYLET
-from cockpit.model.finding import Explanation, Severity
+from cockpit.model.finding import Explanation
 
 _GONE = re.compile(rb"no process|no such process|not running|exited \(|is gone", re.I)
 
@@ -40,9 +40,8 @@ def without_fault(tried: list[Attempt], hosts: Mapping[str, str], facts: Situati
     stopped = any(one.stop < FAR for one in tried if one.serves)
     stalled = next(stalls(tried), None)
     if stalled is not None:
-        severity = Severity.WARNING if stopped else Severity.ERROR
-        found = findings.of_hit(stalled, tried, hosts, facts, severity=severity)
-        return Explanation("stopped" if stopped else "stalled", (found,), stalled.signature.next)
+        found = findings.of_hit(stalled, tried, hosts, facts)
+        return Explanation("stalled", (found,), stalled.signature.next)
     if stopped:
         return Explanation("stopped")
     if gone(tried):
@@ -50,7 +49,10 @@ def without_fault(tried: list[Attempt], hosts: Mapping[str, str], facts: Situati
     serving = [one for one in tried if one.serves]
     if any(one.ready for one in serving):
         return Explanation("ok")
-    if any(one.hits for one in serving):
+    names = {hit.signature.id for one in serving for hit in one.hits}
+    if "ray-started" in names and not names & {"begin-args", "begin-v0", "fact-version"}:
+        return Explanation("ok")
+    if names:
         return Explanation("loading")
     return Explanation("unknown", next=collect(tried))
 

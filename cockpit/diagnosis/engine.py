@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cockpit.diagnosis import ends, findings
-from cockpit.diagnosis.candidates import Attempt, Candidate, attempt, candidates, hints
+from cockpit.diagnosis.candidates import DEADLY, FAR, Attempt, Candidate, attempt, candidates, hints
 from cockpit.diagnosis.reading import read
 from cockpit.diagnosis.situation import Situation, situation
 from cockpit.diagnosis.sources import OTHER, Source
@@ -38,9 +38,17 @@ def explain(sources: Sequence[Source], hosts: Mapping[str, str] = _NO_HOSTS) -> 
 def _explain(tried: list[Attempt], hosts: Mapping[str, str]) -> Explanation:
     facts = situation(hit for one in tried for hit in one.hits)
     ranked = sorted((item for one in tried for item in candidates(one)), key=lambda item: item.rank)
-    if ranked:
+    stopped = any(one.serves and one.stop < FAR for one in tried)
+    if ranked and not (stopped and all(_after_stop(item, tried) for item in ranked)):
         return _failed(ranked, tried, hosts, facts)
     return ends.without_fault(tried, hosts, facts)
+
+
+def _after_stop(item: Candidate, tried: list[Attempt]) -> bool:
+    """Whether it is what one rank says of the other's stop."""
+    return item.role in DEADLY and all(
+        one.stop >= FAR for one in tried if one.reading.index == item.reading.index
+    )
 
 
 def _failed(

@@ -72,8 +72,8 @@ def host_of(hit_ip: str, head_host: str, reading: Reading, hosts: Mapping[str, s
 
 def _address(hit: Hit, tried: Sequence[Attempt]) -> str:
     """The address that the hit names, or that another copy of the same text names."""
-    if hit.ip:
-        return hit.ip
+    if hit.parts.get("node_ip") or hit.ip:
+        return hit.parts.get("node_ip") or hit.ip
     named = [
         other.ip
         for one in tried
