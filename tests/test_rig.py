@@ -254,6 +254,15 @@ def test_a_limited_rate_holds_packets_back(plain_rig: Rig) -> None:
     assert "tbf" not in second.exec(["tc", "qdisc", "show", "dev", MANAGEMENT]).out
 
 
+def test_a_delay_holds_both_ways_and_lets_everything_through(plain_rig: Rig) -> None:
+    plain_rig.delay(40)
+    address = plain_rig.hosts["spark-1"].address
+    said = run(["ping", "-q", "-c", "5", "-i", "0.2", address]).out
+    fastest = re.search(r"= ([\d.]+)/", said)
+    assert fastest is not None and float(fastest[1]) >= 80, said
+    assert len(ssh(plain_rig, "spark-2", "head -c 1000000 /dev/zero").out) == 1_000_000
+
+
 def test_a_power_cut_is_silent_and_the_disk_survives_it(rig: Rig) -> None:
     host = rig.hosts["spark-2"]
     assert ssh(rig, "spark-2", "echo kept > ~/kept").status == 0

@@ -6,11 +6,13 @@ the host, as on a real machine. The operator's cable ends in the namespace the t
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 from tests.rig.layout import FABRIC, MANAGEMENT, MTU, Layout
-from tests.rig.shell import Result, run
+from tests.rig.shell import Result, RigError, run
 
+DELAYER = Path(__file__).parent / "files" / "delay.py"
 BRIDGES = {MANAGEMENT: "management", FABRIC: "fabric"}
 
 
@@ -121,6 +123,39 @@ def rate(layout: Layout, index: int, interface: str, limit: str) -> None:
         if limit:
             bucket = ["tbf", "rate", limit, "burst", "64kb", "latency", "100ms"]
             inside(namespace, "tc", "qdisc", "add", "dev", end, "root", *bucket)
+
+
+def delay(layout: Layout, milliseconds: float) -> subprocess.Popen[str]:
+    """Let the operator's packets to and from the hosts arrive this much later, each way.
+
+    Returns the process that does it: ended, with ``undelay`` after it, packets go straight again.
+    """
+    batch(
+        layout.switch,
+        "link set op nomaster",
+        "link add late type veth peer late-op",
+        f"link set late master {BRIDGES[MANAGEMENT]} up",
+        "link set late-op up",
+    )
+    # Large segments and checksums left to the card would not survive the way through a program.
+    plain = ["tx", "off", "tso", "off", "gso", "off", "gro", "off"]
+    for end in ("op", "late", "late-op"):
+        inside(layout.switch, "ethtool", "-K", end, *plain, check=False)
+    run(["ethtool", "-K", layout.operator, *plain], check=False)
+    for index in range(1, layout.count + 1):
+        inside(layout.namespace(index), "ethtool", "-K", MANAGEMENT, *plain, check=False)
+    enter = ["ip", "netns", "exec", layout.switch, "python3", "-IS", str(DELAYER), "op", "late-op"]
+    process = subprocess.Popen(
+        [*enter, f"{milliseconds:g}"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+    )
+    if process.stdout is None or process.stdout.readline() != "ready\n":
+        raise RigError("The program that delays packets did not start.")
+    return process
+
+
+def undelay(layout: Layout) -> None:
+    """The operator's cable back in the switch."""
+    batch(layout.switch, "link delete late", f"link set op master {BRIDGES[MANAGEMENT]}")
 
 
 def mend(layout: Layout, index: int) -> None:

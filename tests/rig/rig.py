@@ -29,6 +29,7 @@ class Rig:
         self.hosts: dict[str, Host] = {}
         self._lock = lock
         self._supervisor: subprocess.Popen[bytes] | None = None
+        self._delayer: subprocess.Popen[str] | None = None
 
     @classmethod
     def start(
@@ -141,8 +142,19 @@ class Rig:
         self.ssh_config.write_text("\n".join(entries))
         self.known_hosts.write_text("".join(known))
 
+    def delay(self, milliseconds: float) -> None:
+        """Let every packet between the operator and the hosts take this much longer, each way; 0 ends it."""
+        if self._delayer is not None:
+            self._delayer.kill()
+            self._delayer.communicate()
+            self._delayer = None
+            network.undelay(self.layout)
+        if milliseconds:
+            self._delayer = network.delay(self.layout, milliseconds)
+
     def reset(self) -> None:
-        """Every host as after a fresh boot, all cables up."""
+        """Every host as after a fresh boot, all cables up, nothing delayed."""
+        self.delay(0)
         for host in self.hosts.values():
             host.reset()
 
@@ -165,3 +177,5 @@ class Rig:
             os.close(lock)
             for host in self.hosts.values():
                 host.reap()
+            if self._delayer is not None:
+                self._delayer.communicate()
