@@ -12,6 +12,12 @@ from cockpit.logs.search import Buffer, Query, text_lines
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _TAKEN: Final = 4096
 """How many characters of a line are looked at for its prefixes."""
+_COLOUR: Final = r"(?:\x1b\[[\d;]*m)*"
+_VLLM: Final = re.compile(
+    rf"({_COLOUR}(?:\([^()]*\){_COLOUR} ?)*)(DEBUG|INFO|WARNING|ERROR|CRITICAL) "
+    r"\d\d-\d\d \d\d:\d\d:\d\d \[[^\]\s]+:\d+\] ?+(?![(\[2\r\x1b]|DEBUG|INFO|WARNING|ERROR|CRITICAL)"
+)
+"""The head of vLLM's own lines, where no further prefix follows: what ``records`` takes off, in one look."""
 _RANK: Final = re.compile(r"_(?:TP|DP|PP)?(\d+)")
 
 
@@ -65,11 +71,16 @@ class LineFilter:
         self._wanted = wanted
         self._pattern = wanted.query.compiled() if wanted.query else None
         self._parsing = bool(wanted.processes or wanted.ranks or wanted.level or wanted.address)
+        self._hits = wanted.query.finder() if wanted.query and not wanted.invert and not self._parsing else None
+        self._prefixes: dict[str, Line] = {}
         self._last = Line("")
         self._levels: dict[tuple[str, int | None, str], str] = {}
 
     def offsets(self, data: Buffer, start: int, end: int, provisional: bool = False) -> list[int]:
         """The start of each line that stays."""
+        if self._hits is not None:
+            hits = self._hits.offsets(data, start, end, provisional)
+            return [max(start, data.rfind(b"\n", start, hit) + 1) for hit in hits]
         return [at for at, line in text_lines(data, start, end) if self._stays(line, provisional)]
 
     def _stays(self, text: str, provisional: bool) -> bool:
@@ -78,15 +89,27 @@ class LineFilter:
             return False
         if not self._parsing:
             return True
-        line, level = self._owner(parse_line(text[:_TAKEN]), provisional)
+        line, level = self._owner(*self._taken(text), provisional)
         return (self._pattern is None or found is not self._wanted.invert) and self._holds(line, level)
 
-    def _owner(self, line: Line, provisional: bool) -> tuple[Line, str]:
+    def _taken(self, text: str) -> tuple[Line, str]:
+        """The line without its message, and the level it tells. vLLM's own lines differ in little but their
+        message, so that what stands before their level is taken apart once."""
+        match = _VLLM.match(text)
+        if match is None or "NCCL " in text:
+            line = parse_line(text[:_TAKEN])
+            return line, line.level
+        line = self._prefixes.get(match[1]) or parse_line(match[0])
+        if len(self._prefixes) < 1000:
+            self._prefixes[match[1]] = line
+        return line, match[2] if line.level else ""
+
+    def _owner(self, line: Line, told: str, provisional: bool) -> tuple[Line, str]:
         """The line whose prefixes count for ``line`` (itself, or the one it continues), and its level."""
-        if not line.head and not line.chain and line.rank is None:
+        if not told and not line.head and not line.chain and line.rank is None:
             return self._last, self._levels.get(stream_of(self._last), "")
         stream = stream_of(line)
-        level = line.level or self._levels.get(stream, "")
+        level = told or self._levels.get(stream, "")
         if not provisional:
             self._last = line
             if len(self._levels) > 1000:

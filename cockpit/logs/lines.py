@@ -69,6 +69,8 @@ class FileLines:
     def __init__(self, log: Log) -> None:
         self.log = log
         self.logs = (log,)
+        self._last = (-1, -1)
+        """The line asked for last, and its end: whoever wants it wants the next one too."""
 
     def first(self) -> int | None:
         """The first line, None in an empty file."""
@@ -80,7 +82,8 @@ class FileLines:
 
     def next(self, position: int) -> int | None:
         """The line after this one."""
-        return self.log.index.next_line(position)
+        following = self._end(position) + 1
+        return following if following < self.log.file.size else None
 
     def previous(self, position: int) -> int | None:
         """The line before this one."""
@@ -88,7 +91,14 @@ class FileLines:
 
     def place(self, position: int) -> Place:
         """Where the line is."""
-        return Place(self.log, position, self.log.index.end_of_line(position))
+        return Place(self.log, position, self._end(position))
+
+    def _end(self, position: int) -> int:
+        start, end = self._last
+        if start != position or end >= self.log.file.size - 1:
+            end = self.log.index.end_of_line(position)
+            self._last = (position, end)
+        return end
 
     def near(self, log: Log, offset: int) -> int | None:
         """The line that holds ``offset``."""

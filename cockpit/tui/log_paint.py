@@ -12,6 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from cockpit.logs.layout import cells_of
 from cockpit.logs.page import Piece, Row
 from cockpit.logs.records import parse_line
 from cockpit.logs.sanitise import PLAIN, Colour, Sgr
@@ -75,17 +76,21 @@ class Painter:
         self._looks = self._selected_looks if selected else self._plain_looks
         self._base = self._looks["base"]
         segments = self._gutter(row, number, marked, selected)
+        room = self._width - gutter_width(self._digits)
         if row.mark:
-            segments.append(Segment(f"── {row.mark} ──", self._looks["gap"]))
+            text = f"── {row.mark} ──"[:room]
+            segments.append(Segment(text, self._looks["gap"]))
+            cells = len(text)
         else:
+            cells = sum(cells_of(piece.text) for piece in row.pieces)
             segments += self._text(row)
-        if count > 1:
-            segments.append(Segment(f"  ×{count:,}", self._looks["gutter"]))
-        strip = Strip(segments).adjust_cell_length(self._width, self._base)
-        if row.after and not row.mark:
-            edge = Segment("›", self._looks["gutter"])
-            strip = Strip([*strip.crop(0, self._width - 1), edge], self._width)
-        return strip
+            if count > 1:
+                text = f"  ×{count:,}"[: room - cells]
+                segments.append(Segment(text, self._looks["gutter"]))
+                cells += len(text)
+        segments.append(Segment(" " * (room - cells), self._base))
+        segments.append(Segment("›" if row.after else " ", self._looks["gutter"]))
+        return Strip(segments, self._width)
 
     def _gutter(self, row: Row, number: int | None, marked: bool, selected: bool) -> list[Segment]:
         sign = "●" if marked else ("▸" if selected else " ")
@@ -115,5 +120,5 @@ class Painter:
 
 
 def gutter_width(digits: int) -> int:
-    """The cells before a line's text: a sign, the number, a flag."""
-    return digits + 2
+    """The cells beside a line's text: a sign, the number and a flag before it, a flag after it."""
+    return digits + 3

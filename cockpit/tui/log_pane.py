@@ -6,17 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, Final
 
+from rich.segment import Segment
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
+from textual.strip import Strip
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from cockpit.logs.detail import whole_record
 from cockpit.logs.filters import LEVELS, Filter
 from cockpit.logs.log import Log
-from cockpit.logs.sanitise import clean
+from cockpit.logs.sanitise import clean, steady
 from cockpit.logs.search import PatternError, Query
 from cockpit.logs.times import find_time, time_at, typed_time, year_of
 from cockpit.tui.log_view import LogView
@@ -64,12 +67,32 @@ def read_filter(text: str) -> Filter:
     return Filter(query, invert, frozenset(processes), frozenset(ranks), level, address)
 
 
+class StatusLine(Widget):
+    """One line of words, painted without a new layout."""
+
+    DEFAULT_CSS = "StatusLine { height: 1; background: $surface; color: $foreground 60%; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = ""
+
+    def tell(self, words: str) -> None:
+        """Show ``words``."""
+        if words != self.words:
+            self.words = words
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """The words, as many as fit."""
+        style = self.rich_style
+        return Strip([Segment(self.words, style)]).adjust_cell_length(self.size.width, style)
+
+
 class LogPane(Vertical):
     """A log to read. ``title`` is what the status line begins with."""
 
     DEFAULT_CSS = """
     LogPane {
-        & > .status { height: 1; background: $surface; color: $text-muted; text-wrap: nowrap; }
         & > Input { height: 1; border: none; padding: 0 1; display: none; &.open { display: block; } }
         & > VerticalScroll {
             height: 40%; border-top: solid $border; display: none; &.open { display: block; }
@@ -99,7 +122,7 @@ class LogPane(Vertical):
         with VerticalScroll(can_focus=True):
             yield Static(markup=False)
         yield Input(select_on_focus=False)
-        yield Static(markup=False, classes="status")
+        yield StatusLine()
 
     @property
     def view(self) -> LogView:
@@ -125,8 +148,7 @@ class LogPane(Vertical):
         self._tell()
 
     def _tell(self) -> None:
-        words = " · ".join(part for part in self._status() if part)
-        self.query_one(".status", Static).update(Text(clean(words), no_wrap=True, overflow="ellipsis"))
+        self.query_one(StatusLine).tell(steady(" · ".join(part for part in self._status() if part)))
 
     def _status(self) -> Iterator[str]:
         view = self.view

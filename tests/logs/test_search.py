@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cockpit.logs.blocks import BLOCK, LogFile
 from cockpit.logs.filters import Errors, Filter, Folding
+from cockpit.logs.records import parse_line
 from cockpit.logs.search import Finder, PatternError, Query, required_literal
 from cockpit.logs.sieve import Sieve
 
@@ -216,3 +217,52 @@ def test_folding_keeps_the_first_of_equal_lines(path: Path) -> None:
     assert sift(path, SERVE, Folding(), window=700, overlap=10) == [
         start for start in starts if start != starts[7]
     ]
+
+
+PREFIXES = st.lists(
+    st.sampled_from(
+        [
+            "(APIServer pid=1) ",
+            "(EngineCore pid=2) ",
+            "\x1b[36m(RayWorkerProc pid=4, ip=10.0.0.2)\x1b[0m ",
+            "(Worker_TP1 pid=4) ",
+            "(EngineCore_DP0 pid=9)",
+            "[rank1]: ",
+            "(see above) ",
+            "(",
+        ]
+    ),
+    max_size=3,
+).map("".join)
+HEADS = st.sampled_from(
+    ["INFO 11-30 20:00:00 [w.py:5] ", "ERROR 11-30 20:00:00 core.py:5] ", "WARNING: ", "INFO ", ""]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    lines=st.lists(
+        st.tuples(
+            PREFIXES,
+            HEADS,
+            st.sampled_from(
+                ["text", "", "ERROR 11-30 20:00:00 [w.py:5] x", "(x pid=5) y", "h:1:2 [0] NCCL INFO x"]
+            ),
+        ),
+        max_size=8,
+    )
+)
+def test_the_quick_look_at_a_line_sees_what_the_long_one_does(lines: list[tuple[str, str, str]]) -> None:
+    taking = Filter(level="INFO").finder()
+    for parts in lines:
+        text = "".join(parts)
+        quick, level = taking._taken(text)
+        whole = parse_line(text)
+        assert level == whole.level
+        assert (quick.process, quick.chain, quick.pid, quick.ip, quick.rank) == (
+            whole.process,
+            whole.chain,
+            whole.pid,
+            whole.ip,
+            whole.rank,
+        )

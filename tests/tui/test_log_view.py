@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 
 from cockpit.logs.filters import Filter
 from cockpit.logs.search import Query
-from cockpit.tui.log_pane import LogPane, read_filter, read_query
+from cockpit.tui.log_pane import LogPane, StatusLine, read_filter, read_query
 from cockpit.tui.log_view import LogView
 from cockpit.tui.view_app import FileUnreadable, ViewApp, open_logs
 
@@ -58,7 +58,7 @@ def screen(view: LogView) -> list[str]:
 
 
 def status(view: LogView) -> str:
-    return str(view.app.query(".status").first().render())
+    return view.app.query(StatusLine).first().words
 
 
 async def type_in(pilot: Pilot[None], key: str, text: str) -> None:
