@@ -74,6 +74,8 @@ def _address(hit: Hit, tried: Sequence[Attempt]) -> str:
     """The address that the hit names, or that another copy of the same text names."""
     if hit.parts.get("node_ip") or hit.ip:
         return hit.parts.get("node_ip") or hit.ip
+    if hit.signature.remote:
+        return _other_node(hit, tried)
     named = [
         other.ip
         for one in tried
@@ -88,6 +90,18 @@ def _address(hit: Hit, tried: Sequence[Attempt]) -> str:
     ):
         return ""
     return next((ip for ip in named if ip), "")
+
+
+def _other_node(hit: Hit, tried: Sequence[Attempt]) -> str:
+    """The one node other than the driver's: a driver does not outlive the raylet of its own node."""
+    nodes = {
+        other.head.ip
+        for one in tried
+        if one.reading.index == hit.source
+        for other in one.hits
+        if other.head.ip and other.line < hit.line
+    }
+    return nodes.pop() if len(nodes) == 1 else ""
 
 
 def of_hit(

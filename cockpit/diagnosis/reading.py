@@ -191,8 +191,9 @@ def _parts(match: re.Match[str]) -> dict[str, str]:
 def _block_of(blocks: Sequence[Block], head: Line, line: int) -> Block | None:
     """The traceback that a line stands in."""
     for block in blocks:
-        same = (block.head.level, *stream_of(block.head)) == (head.level, *stream_of(head))
-        if block.line <= line <= block.end and same:
+        if block.line <= line <= block.end and (
+            (block.head.level, *stream_of(block.head)) == (head.level, *stream_of(head))
+        ):
             return block
     return None
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from cockpit.diagnosis.sources import Data
 
 CHUNK = 1 << 20
-KEPT = 48
+KEPT = 24
 LONGEST = 1 << 16
 _DIGITS = b"0123456789"
+_WORDS = bytes(byte if chr(byte).isalpha() and byte < 128 else 32 for byte in range(256))
 
 
 @dataclass(slots=True)
@@ -44,15 +45,15 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A text, without digits, and the words within it that a line must have."""
+    """A text, the same without digits, and the words that a log must have for it to occur."""
 
     text: bytes
     bare: bytes
-    words: tuple[bytes, ...]
+    words: frozenset[bytes]
 
 
 class Texts:
-    """The texts to look for, prepared once."""
+    """The texts to look for, prepared once. One of one or two words is found as whole words only."""
 
     def __init__(self, texts: Sequence[bytes]) -> None:
         self._wanted = [self._prepare(text) for text in dict.fromkeys(texts)]
@@ -60,19 +61,14 @@ class Texts:
     @staticmethod
     def _prepare(text: bytes) -> _Wanted:
         bare = text.translate(None, _DIGITS)
-        inner = bare.split(b" ")[1:-1]
-        return _Wanted(text, bare, tuple(word for word in inner if word and not word.isspace()))
+        words = bare.translate(_WORDS).split()
+        return _Wanted(text, bare, frozenset(words[1:-1] if len(words) > 2 else words))
 
     def present(self, chunk: bytes) -> list[bytes]:
         """Those that may occur in ``chunk``."""
         shapes = b"\n".join(set(chunk.translate(None, _DIGITS).split(b"\n")))
-        words = set(shapes.replace(b"\r", b" ").split(b" "))
-        words.update(shapes.split())
-        return [
-            wanted.text
-            for wanted in self._wanted
-            if all(word in words for word in wanted.words) and wanted.bare in shapes
-        ]
+        words = set(shapes.translate(_WORDS).split())
+        return [wanted.text for wanted in self._wanted if wanted.words <= words and wanted.bare in shapes]
 
 
 def chunks(data: Data, size: int = CHUNK) -> Iterator[tuple[int, bytes]]:

@@ -19,6 +19,8 @@ _HANDLING = "During handling of the above exception, another exception occurred"
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]*(?:\([\w.]+\))?)(?::(?: |$)|$)(?P<message>.*)")
 _REMOTE = re.compile(r"ray::(?P<task>[\w:.<>]+)\(\)?.{0,20}?\(?pid=(?P<pid>\d+), ip=(?P<ip>[0-9A-Fa-f.:]+)")
 _MESSAGE_LINES = 12
+_OTHERS = 80
+"""Lines of other streams in a row after which a block counts as over."""
 
 
 @dataclass(slots=True)
@@ -152,9 +154,10 @@ def read_block(mark: tuple[int, int, str], lines: Iterable[tuple[int, int, str]]
             if stream_of(line) == stream_of(head) and line.level and not head.level:
                 block.after = block.after or line
             others += 1
-            if others > 200 or (reader.open is not None and others > 20):
+            if others > _OTHERS or (reader.open is not None and others > _OTHERS // 4):
                 break
             continue
+        others = 0
         new = line.text.startswith(MARK) and reader.open is not None and not reader.link
         if new or not reader.line(line.text, count, at):
             break

@@ -12,9 +12,9 @@ decisive line); parts named alike but for a digit at the end count as one; ``any
 level INFO and WARNING;
 ``traceback``: only as an exception of a traceback; ``weight``: how much it outweighs other causes of the same
 log; ``least``: how often a stall must have been told; ``dies``: it ends a server that is already up;
-``explains``: kinds and ids that a hint is the deeper reason of; ``adjust``: the rule in ``diagnosis.adjust``
-that works with the numbers; ``cause``, ``fix`` and ``next`` are templates; ``source`` names program, version
-and file; ``example`` is a line it knows.
+``remote``: without an address it speaks of the other node; ``explains``: kinds and ids that a hint is the
+deeper reason of; ``adjust``: the rule in ``diagnosis.adjust`` that works with the numbers; ``cause``, ``fix``
+and ``next`` are templates; ``source`` names program, version and file; ``example`` is a line it knows.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class Signature:
     weight: int = 0
     least: int = 1
     dies: bool = False
+    remote: bool = False
     explains: frozenset[str] = frozenset()
     adjust: str = ""
     cause: str = ""
