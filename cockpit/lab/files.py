@@ -147,6 +147,8 @@ def profile(home: Path, plan: Plan, name: str, venv: Path, model: Path) -> dict[
 
 
 _RUNTIME_ENV = {
+    # Both hosts' workers, the engine and the server share this machine's cores.
+    "OMP_NUM_THREADS": "1",
     "DO_NOT_TRACK": "1",
     "HF_HUB_OFFLINE": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
