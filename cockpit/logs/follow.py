@@ -127,6 +127,7 @@ class Follower:
         self._lost_since: float | None = time.time()
         self._attempt = 0
         self._gap: Mark | None = None
+        self._told_size = spool.size
 
     async def run(self) -> None:
         """Follow until cancelled. Raises ``HostKeyError``, ``AuthenticationFailed`` or ``HostConfigError``,
@@ -169,26 +170,26 @@ class Follower:
                 data = await stream.read()
             if not data:
                 raise HostError(self._host.name, await self._ending(stream))
-            grown = False
             for frame in frames.feed(data):
                 if isinstance(frame, Data):
-                    grown |= self._take(frame.data)
+                    self._take(frame.data)
                 else:
+                    self._tell_growth()
                     self._note(frame)
-            if grown:
-                self._tell(Grown(self.source, self.spool.size))
-            elif self.spool.full:
+            self._tell_growth()
+            if self.spool.full:
                 self._try_disk()
 
-    def _take(self, data: bytes) -> bool:
-        """Put bytes into the spool; whether it grew."""
-        if self.spool.append(data):
-            return True
-        if not self.spool.full:
-            return False
-        self._tell(Full(self.source, self.spool.full))
-        self._try_disk()
-        return False
+    def _tell_growth(self) -> None:
+        if self.spool.size != self._told_size:
+            self._told_size = self.spool.size
+            self._tell(Grown(self.source, self.spool.size))
+
+    def _take(self, data: bytes) -> None:
+        """Put bytes into the spool, or in memory where the disk here is full."""
+        was_full = bool(self.spool.full)
+        if not self.spool.append(data) and not was_full:
+            self._tell(Full(self.source, self.spool.full))
 
     def _try_disk(self) -> None:
         """See whether the disk here takes bytes again."""

@@ -103,7 +103,11 @@ class _Sidecar:
 def safe_name(text: str) -> str:
     """``text`` as the name of a file: whatever is unusual in it is replaced, and told apart by a hash."""
     name = re.sub(r"[^A-Za-z0-9._+-]", "_", text).lstrip(".")[:100]
-    return name if name and name == text else f"{name}-{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    return (
+        name
+        if name and name == text
+        else f"{name}-{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    )
 
 
 def spool_root() -> Path:

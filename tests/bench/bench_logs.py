@@ -36,17 +36,17 @@ PROCESSES = (
     "(EngineCore pid=3821) (RayWorkerProc pid=4100, ip=10.0.0.2) (Worker_TP1 pid=4100) ",
     "",
 )
-WORDS = (
-    "loading weights shard engine tensor parallel kv cache block memory GiB torch graph nccl rank token".split(
-        " "
-    )
+WORDS = tuple(
+    f"{word} {other}"
+    for word in ("loading", "engine", "tensor", "parallel", "cache", "block")
+    for other in ("weights", "shard", "memory", "GiB", "graph", "rank")
 )
 
 
 def make_log(path: Path, lines: int) -> None:
     """A log as vLLM writes it: five processes, one line in twelve with colours, some with markup."""
     random.seed(1)
-    tails = [" ".join(random.choices(WORDS, k=10)) for _ in range(5000)]
+    tails = [" ".join(random.choices(WORDS, k=5)) for _ in range(5000)]
     with path.open("w", encoding="utf-8") as file:
         for number in range(lines):
             level = "INFO" if number % 500 else ("ERROR" if number % 1000 else "WARNING")
@@ -141,6 +141,14 @@ class Terminal:
 
 
 VIEW = "import sys; from pathlib import Path; from cockpit.tui.view_app import view_files; view_files([Path(sys.argv[1])])"
+BARE = """
+from textual.app import App
+from textual.widgets import Static
+class Bare(App):
+    def compose(self):
+        yield Static("HERE")
+Bare().run()
+"""
 WIDGET = """
 import sys
 from textual.app import App
@@ -186,8 +194,7 @@ def open_and_jump(
 
 def bare_start() -> float:
     """Seconds until a Textual app that shows one word shows it: what of a view's time is not the view's."""
-    code = "from textual.app import App\nfrom textual.widgets import Static\nclass A(App):\n def compose(self):\n  yield Static('HERE')\nA().run()"
-    terminal = Terminal([sys.executable, "-c", code])
+    terminal = Terminal([sys.executable, "-c", BARE])
     try:
         return terminal.until(b"HERE")
     finally:

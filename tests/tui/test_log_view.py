@@ -194,7 +194,7 @@ async def test_marks_copy_and_save_the_exact_bytes(log: Path, tmp_path: Path) ->
         assert view.current is not None and view.current.number == 3001
         await pilot.press("m")
         await type_in(pilot, "s", str(tmp_path / "whole"))
-        assert (tmp_path / "whole").read_bytes() == log.read_bytes()  # noqa: ASYNC240
+        assert (tmp_path / "whole").read_bytes() == log.read_bytes()
         await type_in(pilot, "s", str(tmp_path / "whole"))
         assert "File exists" in status(view)
 
@@ -218,7 +218,7 @@ def detail(view: LogView) -> str:
 
 async def test_a_file_that_begins_anew_is_said(log: Path) -> None:
     async with shown(log) as (pilot, view):
-        log.write_text("fresh\n")  # noqa: ASYNC240
+        log.write_text("fresh\n")
         await until(pilot, lambda: screen(view) == ["     1 fresh"])
         await until(pilot, lambda: "began anew" in status(view))
 
