@@ -45,10 +45,14 @@ class Out:
             self.say(f"C {cursor}")
             self.at_end = False
 
-    def idle(self) -> None:
+    def end(self) -> None:
+        """All that is there at present was sent."""
         if not self.at_end:
             self.say("E")
             self.at_end = True
+
+    def idle(self) -> None:
+        self.end()
         if time.monotonic() - self.said > HEARTBEAT:
             self.say("H")
         if time.monotonic() > self.until:
@@ -129,6 +133,8 @@ def follow(out: Out, command: list[str], take: Callable[[bytes], tuple[bytes | N
                 out.lines(lines, cursor)
                 if not lines:
                     out.idle()
+                elif not select.select([fd], [], [], 0)[0]:
+                    out.end()
         finally:
             process.kill()
 
