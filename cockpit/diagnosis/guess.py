@@ -37,7 +37,13 @@ _PLACES = (
     (r"/model_executor/model_loader/|/model_executor/models/", "config-json"),
     (r"/transformers/configuration|/transformers_utils/config", "config-json"),
     (r"pynccl|/distributed/device_communicators/", "nccl-roce"),
-    (r"arg_utils\.py|argparse", "args"),
+    (r"kv_cache_utils\.py", "kv-cache-too-small"),
+    (r"weight_utils\.py|default_loader\.py", "model-missing"),
+    (r"executor/ray_utils\.py", "placement-group"),
+    (r"/platforms/cuda|torch/cuda/__init__", "driver-cuda"),
+    (r"/attention/backends/|/attention/ops/|/fused_moe/|_custom_ops\.py", "kernel-arch-sm121"),
+    (r"arg_utils\.py|argparse|/vllm/config/|/lora/|/multimodal/", "args"),
+    (r"parallel_state\.py|distributed_c10d", "network-iface"),
     (r"/ray/", "ray-membership"),
 )
 
