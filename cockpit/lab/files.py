@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import shlex
 import sys
 from pathlib import Path
@@ -21,6 +20,8 @@ PYTHONPATH={root} exec {python} -S -m cockpit.lab.nvidia_smi {folder} "$@"
 
 def user() -> str:
     """The name of the user the lab runs as."""
+    import pwd
+
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -46,6 +45,8 @@ def locked(path: Path, wait: Callable[[], None]) -> Iterator[int]:
     The value is the lock's descriptor. A child that inherits it holds the lock until it ends, so that work
     which outlives a killed cockpit isn't joined by a second worker.
     """
+    import fcntl  # not on Windows, where one sentence must still tell that there is no lab
+
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

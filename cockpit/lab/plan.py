@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import stat
 from dataclasses import asdict, dataclass
@@ -99,8 +100,6 @@ def _is_ours(plan: Plan, home: Path) -> bool:
 
 def release(plan: Plan, home: Path) -> None:
     """Give the number back, with the temporary files under it."""
-    import shutil
-
     if _is_ours(plan, home):
         shutil.rmtree(plan.scratch, ignore_errors=True)
 

@@ -134,6 +134,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
         self._machine, self._server = machine, server
         self._channel: asyncssh.SSHServerChannel[bytes]
         self._child: Child | None = None
+        self._freed = False
         self._command = ""
         self._terminal: tuple[int, int] | None = None
         self._term = ""
@@ -207,9 +208,15 @@ class Session(asyncssh.SSHServerSession[bytes]):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The channel is closed."""
-        self._server.sessions -= 1
+        self._free()
         if self._child:
             self._child.abandon()
+
+    def _free(self) -> None:
+        """Give the session back, once: before its client can know of the end, for it may open the next at once."""
+        if not self._freed:
+            self._freed = True
+            self._server.sessions -= 1
 
     def output(self, data: bytes, *, error: bool) -> None:
         """The command's output, on to the client."""
@@ -227,6 +234,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
 
     def ended(self, status: int) -> None:
         """The command's end, on to the client."""
+        self._free()
         if status < 0:
             name = signal.Signals(-status).name.removeprefix("SIG")
             self._channel.exit_with_signal(name)
