@@ -99,7 +99,7 @@ async def look(session: Session) -> Seen:
     hosts = tuple(
         HostSeen(host.spec, host.rank, host.sample, members.get(host.spec.name), host.error) for host in seen
     )
-    return Seen(hosts, await _steps(session, run), run, membership)
+    return Seen(hosts, await look_at_steps(session, run), run, membership)
 
 
 async def _look_at(session: Session, spec: HostSpec) -> HostSeen:
@@ -115,7 +115,7 @@ async def _look_at(session: Session, spec: HostSpec) -> HostSeen:
         return HostSeen(spec, rank, error=error.message)
 
 
-async def _steps(session: Session, run: Standing | None) -> tuple[StepSeen, ...]:
+async def look_at_steps(session: Session, run: Standing | None) -> tuple[StepSeen, ...]:
     """Every step's state. What stands before a run in progress has passed; what a look can't ask is ready."""
     reports = []
     running = run is not None and run.running

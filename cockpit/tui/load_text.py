@@ -1,0 +1,161 @@
+"""A rank's load as text: phase, bar, rate, time. Pure."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from cockpit.logs.sanitise import clean
+from cockpit.model.progress import Phase
+from cockpit.serving.eta import rate_eta
+from cockpit.serving.phases import ORDER
+from cockpit.tui import words
+from cockpit.tui.bars import filled
+from cockpit.tui.host_text import MUTED, label
+from cockpit.tui.state import HostView, RankView, RunView, State
+
+TOLD_BY_RANK_0 = frozenset({Phase.GRAPHS})
+"""Phases that vLLM tells of on rank 0 alone, whatever the others do."""
+LOOKBACK = 15.0
+"""Seconds that a rate is taken from."""
+
+
+def load_lines(host: HostView, state: State, width: int) -> list[Content]:
+    """Two lines for each rank of the host; always at least two."""
+    run = state.run
+    if run is None:
+        return [Content.assemble(label("Load"), ("no run yet", MUTED)), Content("")]
+    if run.ready:
+        return _ready(host, state, run)
+    if not run.running:
+        status = "no exit status" if run.exit_status is None else f"exit status {run.exit_status}"
+        line = Content.assemble(label("Load"), ("✗ ", "$text-error"), f"the last run ended, {status}")
+        return [line, Content.assemble(label(""), (f"in phase {words.PHASES[run.phase]}", MUTED))]
+    if not host.ranks:
+        return _no_rank(host, state, run)
+    lines: list[Content] = []
+    for rank in host.ranks:
+        lines += _rank_lines(host, rank, state, width)
+    return lines
+
+
+def _ready(host: HostView, state: State, run: RunView) -> list[Content]:
+    since = "" if run.began is None else f" · up {words.coarse(state.now - run.began)}"
+    return [Content.assemble(label("Load"), ("✓ ", "$text-success"), f"ready{since}"), Content("")]
+
+
+def _no_rank(host: HostView, state: State, run: RunView) -> list[Content]:
+    head = host.rank in (0, None)
+    what = words.PHASES[run.phase] if head else "its worker has not begun"
+    line = Content.assemble(label("Load"), strip(run.phase if head else Phase.STARTING), " ", what)
+    return [line, Content.assemble(label(""), (_elapsed(state, run), MUTED))]
+
+
+def effective(rank: RankView, run: RunView) -> Phase:
+    """How far a rank is: what it says itself, or what the engine says of all."""
+    return (
+        max(rank.phase, run.phase, key=ORDER.__getitem__)
+        if run.phase in (Phase.API, Phase.READY)
+        else rank.phase
+    )
+
+
+def behind(host: HostView, rank: RankView, state: State) -> bool:
+    """Whether another rank has its weights and this one has not."""
+    if ORDER[rank.phase] > ORDER[Phase.WEIGHTS]:
+        return False
+    return any(
+        ORDER[other.phase] > ORDER[Phase.WEIGHTS]
+        for one in state.hosts
+        for other in one.ranks
+        if other.rank != rank.rank
+    )
+
+
+def strip(phase: Phase) -> Content:
+    """All phases in a row: those passed, the present one, those to come."""
+    at = ORDER[phase]
+    return Content.assemble(
+        ("●" * at, "$text-success"), ("◐", "bold $text-accent"), ("○" * (len(ORDER) - at - 1), MUTED)
+    )
+
+
+def _rank_lines(host: HostView, rank: RankView, state: State, width: int) -> list[Content]:
+    run = state.run
+    if run is None:
+        return []
+    phase = effective(rank, run)
+    name = words.PHASES[phase]
+    if len(host.ranks) > 1:
+        name = f"rank {rank.rank} {name}"
+    parts: list[Content | str | tuple[str, str]] = [label("Load"), strip(phase), " ", (name, "bold")]
+    if phase is rank.phase and rank.done is not None and rank.total:
+        parts.append(f" {rank.done} of {rank.total}")
+        if rank.detail and rank.unit == "graphs":
+            parts.append(f" {clean(rank.detail)}")
+    if behind(host, rank, state):
+        parts.append((" · behind", "bold $text-warning"))
+    first = Content.assemble(*parts).truncate(width, ellipsis=True)
+    return [first, _detail(host, rank, phase, state, run, width).truncate(width, ellipsis=True)]
+
+
+def _detail(host: HostView, rank: RankView, phase: Phase, state: State, run: RunView, width: int) -> Content:
+    spent = words.coarse(state.now - (rank.since if phase is rank.phase else run.phase_since))
+    if phase is rank.phase and rank.done is not None and rank.total:
+        figures = f" {100 * rank.done // rank.total:3d} %"
+        pace = speed(rank, state.now)
+        if pace:
+            figures += f" · {pace:.1f}/s"
+        figures += f" · {spent}"
+        left = rate_eta(rank.points, rank.total)
+        if left and rank.done < rank.total:
+            figures += f", ~{words.about(left)} left"
+        bar = filled(rank.done / rank.total, max(6, width - 8 - len(figures)))
+        return Content.assemble(label(""), bar, figures)
+    if phase is Phase.WEIGHTS:
+        return Content.assemble(label(""), f"{read_here(host, rank)} · {spent}")
+    parts = [spent]
+    if rank.detail and phase is rank.phase:
+        parts.insert(0, clean(rank.detail))
+    silent = state.now - run.silent_since
+    if silent > 20:
+        parts.append(f"log silent for {words.coarse(silent)}")
+    return Content.assemble(label(""), (" · ".join(parts), MUTED))
+
+
+def read_here(host: HostView, rank: RankView) -> str:
+    """Bytes read from the host's own disks since the rank began: told as that, it is no count of weights."""
+    if host.sample is None or rank.disk_from is None:
+        return "bytes read on this host: unknown"
+    until = rank.disk_until if rank.disk_until is not None else host.sample.disk_read
+    text = f"{words.size(max(0, until - rank.disk_from))} read on this host"
+    if host.disk_rate:
+        text += f" · {words.rate(host.disk_rate)}"
+    return text
+
+
+def speed(rank: RankView, now: float) -> float | None:
+    """Things done a second, lately."""
+    recent = [point for point in rank.points if point[0] >= now - LOOKBACK]
+    if len(recent) < 2 or recent[-1][0] <= recent[0][0]:
+        return None
+    return (recent[-1][1] - recent[0][1]) / (recent[-1][0] - recent[0][0])
+
+
+def _elapsed(state: State, run: RunView) -> str:
+    if run.began is None:
+        return words.coarse(state.now - run.phase_since)
+    return f"{words.coarse(state.now - run.began)} since the launch"
+
+
+def one_line(host: HostView, state: State) -> Content:
+    """The load in a few words, for a summary."""
+    run = state.run
+    if run is None or not run.running:
+        return load_lines(host, state, 200)[0]
+    if run.ready or not host.ranks:
+        return load_lines(host, state, 200)[0]
+    rank = host.ranks[0]
+    lines = _rank_lines(host, rank, state, 60)
+    if rank.phase is Phase.WEIGHTS and rank.done is None:
+        return Content.assemble(lines[0], f" · {read_here(host, rank)}")
+    return lines[0]

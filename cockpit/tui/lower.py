@@ -1,0 +1,148 @@
+"""The lower half: one of log, details, why, prompt, serving, flags at a time."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widgets import ContentSwitcher, Static
+
+from cockpit.logs.log import Log
+from cockpit.logs.sanitise import clean
+from cockpit.tui.state import State
+from cockpit.tui.widgets import finding_pane
+from cockpit.tui.widgets.finding_pane import FindingPane
+from cockpit.tui.widgets.panes import TextPane, flags_content
+from cockpit.tui.widgets.prompt_pane import PromptPane
+from cockpit.tui.widgets.serving_pane import ServingPane
+
+PANES = ("log", "details", "why", "prompt", "serving", "flags")
+TITLES = {"log": "Log", "details": "Details", "prompt": "Prompt", "serving": "Serving", "flags": "Flags"}
+
+
+class Lower(Vertical):
+    """Shows one pane. ``pane`` is its name."""
+
+    state: reactive[State] = reactive(State())
+    pane: reactive[str] = reactive("log")
+
+    def __init__(self) -> None:
+        super().__init__(id="lower")
+        self._log: Log | None = None
+        self._log_title = ""
+        self._details_title = ""
+
+    def compose(self) -> ComposeResult:
+        """All panes; the log's view comes with the first log."""
+        with ContentSwitcher(initial="log"):
+            with Vertical(id="log"):
+                yield Static("No log yet: there was no run.", classes="empty", markup=False)
+            yield TextPane(id="details")
+            yield FindingPane(id="why")
+            yield PromptPane(id="prompt").data_bind(Lower.state)
+            yield ServingPane(id="serving").data_bind(Lower.state)
+            yield TextPane(id="flags")
+
+    def watch_state(self) -> None:
+        """Bring what is seen up to date."""
+        if self.is_mounted:
+            self._show()
+
+    def watch_pane(self, pane: str) -> None:
+        """Show another pane."""
+        if not self.is_mounted:
+            return
+        self.query_one(ContentSwitcher).current = pane
+        if pane == "prompt":
+            self.query_one(PromptPane).show()
+        elif pane == "serving":
+            self.query_one(ServingPane).show()
+        self._show()
+
+    def _show(self) -> None:
+        if self.pane == "why":
+            self.query_one(FindingPane).show(finding_pane.content(self.state))
+        elif self.pane == "flags":
+            self.query_one("#flags", TextPane).show(flags_content(self.state))
+        self._title()
+
+    def _title(self) -> None:
+        title = TITLES.get(self.pane, "")
+        if self.pane == "why":
+            title = finding_pane.title(self.state)
+        elif self.pane == "log" and self._log_title:
+            title = f"Log · {self._log_title}"
+        elif self.pane == "details" and self._details_title:
+            title = self._details_title
+        self.border_title = Content(clean(title))
+
+    def show_details(self, title: str, content: Content) -> None:
+        """What the details pane shows."""
+        self._details_title = title
+        self.query_one("#details", TextPane).show(content)
+        self._title()
+
+    def focus_pane(self) -> None:
+        """Give the keys to what is shown."""
+        from cockpit.tui.log_view import LogView
+
+        found = {
+            "prompt": "#prompt Input",
+            "details": "#details",
+            "why": "#why",
+            "flags": "#flags",
+        }.get(self.pane)
+        if self.pane == "log":
+            for view in self.query(LogView):
+                view.focus()
+        elif found:
+            self.query_one(found).focus()
+
+    @property
+    def shown_log(self) -> Log | None:
+        """The log that is shown."""
+        return self._log
+
+    async def show_log(self, path: Path, title: str) -> None:
+        """Show the log at ``path``, at its end."""
+        from cockpit.tui.log_pane import LogPane
+
+        self._log_title = title
+        self._title()
+        if self._log is not None and self._log.file.path == path:
+            return
+        try:
+            log = Log.open(path, title)
+        except OSError as error:
+            self.notify(clean(f"{path}: {error.strerror}"), severity="error", markup=False)
+            return
+        before, self._log = self._log, log
+        panes = self.query(LogPane)
+        if panes:
+            panes.first().show_log(log, title=title)
+        else:
+            box = self.query_one("#log")
+            await box.remove_children()
+            await box.mount(LogPane(log, title=title))
+        if before is not None:
+            before.close()
+
+    def go_to(self, line: int, text: str) -> None:
+        """Select a line of the shown log: the one of that number, else by what it says."""
+        from cockpit.logs.search import Query
+        from cockpit.tui.log_pane import LogPane
+
+        for pane in self.query(LogPane):
+            pane.view.shown.index.extend()
+            if not pane.view.go_to_line(line) and text.strip():
+                pane.view.set_query(Query(text.strip()[:80], False, True))
+
+    def close(self) -> None:
+        """Close the log's file."""
+        if self._log is not None:
+            with suppress(OSError):
+                self._log.close()

@@ -1,0 +1,110 @@
+"""The one screen: header, hosts, steps, lower half, footer."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container, HorizontalScroll
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.widgets import Static
+
+from cockpit.bringup.events import StepName
+from cockpit.tui.actions import bindings
+from cockpit.tui.lower import Lower
+from cockpit.tui.state import State
+from cockpit.tui.widgets.bars import Footer, Header
+from cockpit.tui.widgets.chart import Chart
+from cockpit.tui.widgets.host_panel import HostPanel
+from cockpit.tui.widgets.serving_pane import ServingPane
+from cockpit.tui.widgets.step_list import StepList
+
+WIDTHS = [(0, "-narrow"), (100, "-middle"), (140, "-wide")]
+HEIGHTS = [(0, "-short"), (30, "-tall"), (46, "-high")]
+
+
+class Steps(StepList):
+    """The steps, with the keys of the registry."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("steps")]
+
+
+class CockpitScreen(Screen[None]):
+    """Shows a state; the app decides what happens."""
+
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
+    AUTO_FOCUS = "#steps"
+
+    state: reactive[State] = reactive(State())
+    selected = StepName.CONNECT
+    _plotting = False
+    active_host: reactive[int] = reactive(0)
+
+    def compose(self) -> ComposeResult:
+        """The skeleton; the hosts come with the profile."""
+        yield Header().data_bind(CockpitScreen.state)
+        with HorizontalScroll(id="hosts", can_focus=False):
+            yield Static("◐ reading the profile …", id="no-hosts", classes="empty", markup=False)
+        with Container(id="bottom"):
+            yield Steps().data_bind(CockpitScreen.state)
+            yield Lower().data_bind(CockpitScreen.state)
+        yield Footer()
+
+    @property
+    def steps(self) -> StepList:
+        """The steps."""
+        return self.query_one(StepList)
+
+    @property
+    def lower(self) -> Lower:
+        """The lower half."""
+        return self.query_one(Lower)
+
+    async def watch_state(self, before: State, after: State) -> None:
+        """Make panels for hosts that are new."""
+        names = [host.name for host in after.hosts]
+        if self.is_mounted and after.profile_error and not names:
+            self.query_one("#no-hosts", Static).update(after.profile_error)
+        if self.is_mounted and names != [panel.host for panel in self.query(HostPanel)]:
+            await self._mount_hosts(names)
+
+    async def _mount_hosts(self, names: list[str]) -> None:
+        box = self.query_one("#hosts", HorizontalScroll)
+        await box.remove_children()
+        await box.mount(*(HostPanel(name).data_bind(CockpitScreen.state) for name in names))
+        self._brief()
+        if self._plotting:
+            self.plotting()
+
+    def plotting(self) -> None:
+        """plotext is loaded: charts may be drawn."""
+        self._plotting = True
+        for panel in self.query(HostPanel):
+            panel.plotting()
+        self.query_one(ServingPane).plotting()
+
+    def on_resize(self) -> None:
+        """One host has the screen where it is narrow."""
+        self.call_after_refresh(self._brief)
+
+    def watch_active_host(self) -> None:
+        """Another host has the screen."""
+        self._brief()
+
+    def _brief(self) -> None:
+        narrow = self.has_class("-narrow")
+        for number, panel in enumerate(self.query(HostPanel)):
+            panel.set_class(narrow and number != self.active_host, "-brief")
+            panel.show()
+        self.steps.column = self.has_class("-wide")
+        for chart in self.query(Chart):
+            chart.refresh()
+
+    @on(StepList.Selected)
+    def _selected(self, event: StepList.Selected) -> None:
+        self.selected = event.step
+        self.refresh_bindings()

@@ -1,0 +1,130 @@
+"""The first line and the last: what this is about, and what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from cockpit.logs.sanitise import clean
+from cockpit.model.profile import DockerRuntime
+from cockpit.tui import words
+from cockpit.tui.state import State
+
+
+def header(state: State, width: int) -> Content:
+    """Name, profile, runtime and versions, and how the run stands."""
+    left = Content.assemble((" Spark Cockpit ", "bold $text-primary"), " ", (clean(state.name), "bold"))
+    if state.read_only:
+        left = Content.assemble(left, ("  read only", "$text-warning"))
+    right = Content.assemble(_run(state), " ")
+    middle = _versions(state)
+    room = width - left.cell_length - right.cell_length
+    if middle.cell_length + 4 > room:
+        middle = Content("")
+    gap = max(1, (room - middle.cell_length) // 2)
+    rest = max(1, width - left.cell_length - gap - middle.cell_length - right.cell_length)
+    return Content.assemble(left, " " * gap, middle, " " * rest, right).truncate(width, ellipsis=True)
+
+
+def _versions(state: State) -> Content:
+    profile = state.profile
+    if profile is None:
+        return Content("")
+    parts = ["docker" if isinstance(profile.runtime, DockerRuntime) else "native"]
+    parts += [f"vLLM {clean(state.vllm_version)}"] if state.vllm_version else []
+    parts += [f"Ray {clean(state.ray_version)}"] if state.ray_version else []
+    return Content.styled(" · ".join(parts), "$muted")
+
+
+def _run(state: State) -> Content:
+    run, activity = state.run, state.activity
+    doing = f"{activity.verb} {words.coarse(state.now - activity.began)}" if activity.busy else ""
+    if state.profile_error:
+        return Content.styled("no profile", "$text-error")
+    if run is None:
+        asked = "no run yet" if state.looked_at else "asking the hosts …"
+        return Content.assemble((doing or asked, "$text-accent" if doing else "$muted"))
+    name = f"run {clean(run.id)[-9:]}"
+    if run.ready:
+        return Content.assemble(name, " · ", ("✓ ready", "bold $text-success"), f" · {doing}" if doing else "")
+    if run.running:
+        spent = words.coarse(state.now - run.began) if run.began else ""
+        told = " · ".join(part for part in ("◐ loading", spent) if part)
+        return Content.assemble(name, " · ", (told, "bold $text-accent"))
+    status = "ended" if run.exit_status is None else f"ended, exit status {run.exit_status}"
+    if doing:
+        return Content.assemble(name, f" {status} · ", (doing, "$text-accent"))
+    return Content.assemble(name, " · ", (status, "$text-warning"))
+
+
+class Header(Widget):
+    """The first line."""
+
+    DEFAULT_CSS = "Header { height: 1; dock: top; }"
+    state: reactive[State] = reactive(State(), repaint=False)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown = Content("")
+
+    def watch_state(self) -> None:
+        """Draw anew only when it reads differently."""
+        if not header(self.state, self.size.width).is_same(self._shown):
+            self.refresh()
+
+    def render(self) -> Content:
+        """The line."""
+        self._shown = header(self.state, self.size.width)
+        return self._shown
+
+
+class Footer(Widget):
+    """The last line: the keys that do something where the focus is, those that can't be used greyed."""
+
+    DEFAULT_CSS = "Footer { height: 1; dock: bottom; }"
+
+    def compose(self) -> ComposeResult:
+        """Nothing: it is one line of text."""
+        yield from ()
+
+    def on_mount(self) -> None:
+        """Follow the focus."""
+        self.screen.bindings_updated_signal.subscribe(self, lambda _screen: self.refresh())
+
+    def _keys(self) -> Iterator[tuple[str, str, bool]]:
+        from cockpit.tui.actions import BY_ID
+
+        ranked: list[tuple[int, str, str, bool]] = []
+        for number, active in enumerate(self.screen.active_bindings.values()):
+            binding = active.binding
+            if not binding.show or not binding.description:
+                continue
+            action = BY_ID.get(binding.action.removeprefix("app.do('").removesuffix("')"))
+            own = action is None or action.where != "app"
+            rank = (action.rank if action else 0) + (0 if own else 100)
+            display = binding.key_display or self.app.get_key_display(binding)
+            ranked.append((rank * 1000 + number, display.split(" ")[0], binding.description, active.enabled))
+        for _, display, label, enabled in sorted(ranked):
+            yield display, label, enabled
+
+    def render(self) -> Content:
+        """As many keys as there is room for; help is always among them."""
+        width = self.size.width
+        tail = Content.assemble(
+            (" ^p ", "bold $text-accent"), "commands ", (" ? ", "bold $text-accent"), "help "
+        )
+        line = Content("")
+        for display, label, enabled in self._keys():
+            if display == "?":
+                continue
+            key = (f" {display} ", "bold $text-accent" if enabled else "$faint")
+            item = Content.assemble(key, (f"{label} ", "" if enabled else "$faint"))
+            if line.cell_length + item.cell_length + tail.cell_length > width:
+                continue
+            line = Content.assemble(line, item)
+        gap = " " * max(0, width - line.cell_length - tail.cell_length)
+        return Content.assemble(line, gap, tail)

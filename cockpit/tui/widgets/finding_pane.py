@@ -1,0 +1,72 @@
+"""Why it failed: the findings, the evidence, the fix."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.binding import BindingType
+from textual.content import Content
+
+from cockpit.logs.sanitise import clean
+from cockpit.model.finding import Explanation, Finding
+from cockpit.tui.actions import bindings
+from cockpit.tui.state import State
+from cockpit.tui.widgets.panes import TextPane, block, fix_lines
+
+MOST_EVIDENCE = 6
+
+
+class FindingPane(TextPane):
+    """Shows the explanation; its keys apply, show and save."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("finding")]
+
+
+def content(state: State) -> Content:
+    """The explanation."""
+    found = state.explanation
+    if found is None:
+        return Content.styled("x explains the last run from every log of every host.", "$muted")
+    parts: list[Content] = []
+    for number, finding in enumerate(found.findings):
+        parts += _finding(finding, first=number == 0)
+        parts.append(Content(""))
+    if not found.findings:
+        parts += [Content.styled(_nothing(found), "bold"), Content("")]
+    if found.next:
+        parts.append(Content.styled("What to look at next", "bold"))
+        parts += [block(step, "  ") for step in found.next]
+    return Content("\n").join(parts)
+
+
+def _nothing(found: Explanation) -> str:
+    words = {
+        "ok": "Nothing failed: the log tells of a good start.",
+        "loading": "It is still loading; nothing in the logs stands against it.",
+        "stopped": "It was stopped.",
+        "stalled": "It does not come further, and the logs do not say why.",
+    }
+    return words.get(found.status, "The logs do not tell the cause.")
+
+
+def title(state: State) -> str:
+    """The pane's title."""
+    found = state.explanation
+    if found is None or not found.findings:
+        return "Why"
+    return f"Why it failed · {found.findings[0].confidence.value}"
+
+
+def _finding(finding: Finding, *, first: bool) -> list[Content]:
+    lines = clean(finding.cause, multiline=True).split("\n")
+    where = f"{clean(finding.host)}: " if finding.host else ""
+    parts = [Content.styled(f"{where}{lines[0]}", "bold" if first else "")]
+    parts += [Content(line) for line in lines[1:]]
+    if not first:
+        parts[0] = Content.assemble(("also  ", "$muted"), parts[0])
+    for evidence in finding.evidence[:MOST_EVIDENCE]:
+        place = f"  {clean(evidence.file)} · line {evidence.line:,}  "
+        parts.append(Content.assemble((place, "$muted"), (clean(evidence.text).strip(), "$text-error")))
+    for fix in finding.fix:
+        parts += [Content(""), *fix_lines(fix)] if first else fix_lines(fix)
+    return parts

@@ -1,0 +1,109 @@
+"""One host's panel."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widgets import Static
+
+from cockpit.tui import host_text, load_text, words
+from cockpit.tui.state import HostView, Link, State
+from cockpit.tui.widgets.chart import Chart, Curve
+
+
+class Lines(Static):
+    """Lines of text that are laid out again only when they differ."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, classes=classes, markup=False)
+        self._last: Content | None = None
+
+    def show(self, content: Content) -> None:
+        """Show ``content``."""
+        if self._last is None or not content.is_same(self._last):
+            self.update(content, layout=self._last is None or _height(content) != _height(self._last))
+            self._last = content
+
+
+def _height(content: Content) -> int:
+    return content.plain.count("\n")
+
+
+class HostPanel(Vertical, can_focus=True):
+    """A host at a glance. In the ``-brief`` form it is two lines."""
+
+    state: reactive[State] = reactive(State())
+
+    def __init__(self, host: str) -> None:
+        super().__init__(classes="panel")
+        self.host = host
+
+    def compose(self) -> ComposeResult:
+        """Memory, chart, what the GPUs do, Ray, load."""
+        yield Lines(classes="brief")
+        yield Lines(classes="memory")
+        yield Lines(classes="trouble")
+        yield Chart(classes="chart")
+        yield Lines(classes="rest")
+
+    @property
+    def view(self) -> HostView | None:
+        """The host in the state."""
+        return self.state.host(self.host)
+
+    def watch_state(self) -> None:
+        """Show the host as it is now."""
+        if self.is_mounted:
+            self.show()
+
+    def on_resize(self) -> None:
+        """Text is made for a width."""
+        self.show()
+
+    def plotting(self) -> None:
+        """plotext may be loaded from now on."""
+        self.query_one(Chart).plotting()
+        self.show()
+
+    def show(self) -> None:
+        """Bring every line up to date."""
+        host, state = self.view, self.state
+        width = self.content_size.width
+        if host is None or width < 20:
+            return
+        self.border_title = host_text.title(host)
+        self.border_subtitle = host_text.badge(host, state)
+        trouble = host_text.trouble_lines(host, state)
+        down = host.link.state is not Link.UP
+        self.set_class(bool(trouble), "-trouble")
+        self.set_class(down, "-down")
+        if self.has_class("-brief"):
+            line = load_text.one_line(host, state)
+            self.query_one(".brief", Lines).show(host_text.summary(host, state, line, width))
+            return
+        newline = Content("\n")
+        self.query_one(".memory", Lines).show(newline.join(host_text.memory_lines(host, state, width)))
+        self.query_one(".trouble", Lines).show(newline.join(trouble))
+        rest = [host_text.gpu_line(host, width), host_text.ray_line(host, state, width)]
+        rest += load_text.load_lines(host, state, width)
+        self.query_one(".rest", Lines).show(newline.join(rest))
+        self.query_one(Chart).curve = curve_of(host, state)
+
+
+def curve_of(host: HostView, state: State) -> Curve:
+    """The host's memory over the last minutes, in GiB: the GPU's own where it has its own."""
+    sample = host.sample
+    if sample is None:
+        return Curve()
+    shared = host_text.unified(sample)
+    totals = [gpu.total for gpu in sample.gpus if gpu.total is not None]
+    if shared or not totals:
+        points = tuple((point.at, point.used / words.GIB) for point in host.history)
+        top, unit = sample.memory.total / words.GIB, "memory, GiB, 5 min"
+    else:
+        points = tuple((p.at, p.gpu / words.GIB) for p in host.history if p.gpu is not None)
+        top, unit = sum(totals) / words.GIB, "GPU memory, GiB, 5 min"
+    share = host_text.utilisation(state) if sample.gpus else None
+    return Curve(points, top, share * top if share else None, f"{share:g}" if share else "", unit)

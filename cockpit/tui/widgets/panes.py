@@ -1,0 +1,198 @@
+"""The lower half's panes that are text: a step's details, a host's details, the flags' judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+
+from cockpit.bringup.events import StepName
+from cockpit.bringup.runner import Planned
+from cockpit.hosts.quoting import join
+from cockpit.logs.sanitise import clean
+from cockpit.model.command import Command
+from cockpit.model.finding import Fix, Problem, Severity
+from cockpit.tui import host_text, words
+from cockpit.tui.state import CommandView, HostView, State, StepView
+from cockpit.tui.widgets.host_panel import Lines
+
+MOST_OUTPUT = 20_000
+"""Characters of one command's output that are shown at once; the rest is told, with where it is whole."""
+
+
+class TextPane(VerticalScroll):
+    """Text to scroll through."""
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id, classes="scroll", can_focus=True)
+
+    def compose(self) -> ComposeResult:
+        """One text."""
+        yield Lines()
+
+    def show(self, content: Content) -> None:
+        """Show ``content``."""
+        self.query_one(Lines).show(content)
+
+
+def block(text: str, indent: str = "  ") -> Content:
+    """Remote text as an indented block."""
+    shown = clean(text.rstrip("\n"), multiline=True)
+    more = ""
+    if len(shown) > MOST_OUTPUT:
+        more = f"\n{indent}… {len(shown) - MOST_OUTPUT:,} more characters in the middle\n{indent}"
+        half = MOST_OUTPUT // 2
+        shown = f"{shown[:half]}{more}{shown[-half:]}"
+    return Content("\n".join(f"{indent}{line}" for line in shown.split("\n")))
+
+
+def step_content(step: StepView, planned: Planned | None, undo: Sequence[Command]) -> Content:
+    """A step: how it stands, what it would run, what it ran."""
+    colour = words.COLOURS[step.state]
+    parts = [
+        Content.assemble(
+            (step.title, "bold"), " · ", (f"{words.MARKS[step.state]} {words.STATE_WORDS[step.state]}", colour)
+        )
+    ]
+    if step.reason:
+        parts += [block(step.reason, "")]
+    if step.commands:
+        parts += [Content(""), Content.styled("What it ran", "bold")]
+        parts += [part for view in step.commands for part in _ran(view)]
+    parts += [Content(""), Content.styled("What it runs, exactly", "bold")]
+    commands = planned.commands if planned else ()
+    parts += [part for command in commands for part in _command(command)] or [Content("  nothing on the hosts")]
+    if undo:
+        parts += [Content(""), Content.styled("What undoes it", "bold")]
+        parts += [part for command in undo for part in _command(command)]
+    return Content("\n").join(parts)
+
+
+def _command(command: Command) -> list[Content]:
+    head = Content.assemble((f"  {command.host}", "bold $text-primary"), (f"  {clean(command.why)}", "$muted"))
+    lines = [head, block(f"$ {join(command.argv)}", "    ")]
+    if command.stdin:
+        lines.append(block(command.stdin, "    │ "))
+    return lines
+
+
+def _ran(view: CommandView) -> list[Content]:
+    command, completed = view.command, view.completed
+    head: list[tuple[str, str]] = [
+        (f"  {command.host}", "bold $text-primary"),
+        (f"  {clean(command.why)}  ", ""),
+    ]
+    if completed is None:
+        head.append(("… no end seen", "$text-warning"))
+        return [Content.assemble(*head)]
+    good = completed.status == 0
+    head.append((f"exit status {completed.status}", "$text-success" if good else "$text-error"))
+    head.append((f"  {words.span(completed.seconds)}", "$muted"))
+    lines = [Content.assemble(*head), block(f"$ {join(command.argv)}", "    ").stylize("$muted")]
+    lines += [block(text, "    ") for text in (completed.text, completed.error_text) if text.strip()]
+    return lines
+
+
+def host_content(host: HostView, state: State) -> Content:
+    """Everything known of a host."""
+    spec = host.spec
+    parts = [host_text.title(host)]
+    user = f"{clean(spec.user)}@" if spec.user else ""
+    parts.append(Content(f"address {user}{clean(spec.address)}{f':{spec.port}' if spec.port else ''}"))
+    if spec.fabric:
+        parts.append(
+            Content(f"fabric {spec.fabric.address} on {clean(spec.fabric.interface) or 'any interface'}")
+        )
+    trouble = host_text.trouble_lines(host, state)
+    parts += [Content(""), *trouble] if trouble else []
+    sample = host.sample
+    if sample is not None:
+        parts += [
+            Content(""),
+            Content.styled(f"Seen {words.coarse(state.now - host.sampled_at)} ago", "$muted"),
+        ]
+        parts += [Content(f"GPU {gpu.index}  {clean(gpu.name)}") for gpu in sample.gpus]
+        parts += [Content.styled("Processes on the GPU", "bold")] if sample.processes else []
+        for process in sample.processes:
+            used = "unknown" if process.used is None else words.size(process.used)
+            parts.append(Content(f"  {process.pid:>8}  {used:>10}  {clean(process.name)}"))
+        parts.append(Content.styled("Interfaces, since boot", "bold"))
+        for one in sample.interfaces:
+            got, sent = words.size(one.received), words.size(one.sent)
+            parts.append(Content(f"  {clean(one.name):<16} in {got:>10}   out {sent:>10}"))
+    if host.sources:
+        parts += [Content(""), Content.styled("Logs", "bold")]
+        for source in host.sources:
+            size = "" if source.size is None else words.size(source.size)
+            run = f" of run {clean(source.run)}" if source.run else ""
+            grant = f"  needs: {clean(source.grant)}" if source.grant else ""
+            parts.append(Content(f"  {clean(source.name)}{run}  {size}{grant}"))
+    return Content("\n").join(parts)
+
+
+MARKS = {
+    Severity.ERROR: ("✗", "$text-error"),
+    Severity.WARNING: ("▲", "$text-warning"),
+    Severity.NOTE: ("·", ""),
+}
+
+
+def flags_content(state: State) -> Content:
+    """The flags' judgement."""
+    flags = state.flags
+    if flags.busy:
+        return Content("◐ asking the vLLM on the head …")
+    if flags.error:
+        return Content.assemble(("✗ The flags could not be judged.\n", "$text-error"), block(flags.error, ""))
+    if not flags.vllm and not flags.problems:
+        return Content.styled("f judges the profile's flags by the vLLM that will run.", "$muted")
+    parts = [Content(f"Judged by vLLM {clean(flags.vllm)}")]
+    if not flags.problems:
+        parts.append(Content.styled("✓ Nothing stands against a launch.", "$text-success"))
+    for problem in flags.problems:
+        parts += [Content(""), *_problem(problem)]
+    return Content("\n").join(parts)
+
+
+def _problem(problem: Problem) -> list[Content]:
+    mark, style = MARKS[problem.severity]
+    place = f"  {problem.place}" if problem.place else ""
+    lines = [
+        Content.assemble(
+            (f"{mark} {problem.severity.value} ", style),
+            (clean(problem.flag), "bold"),
+            (clean(place), "$muted"),
+        ),
+        block(problem.message),
+    ]
+    lines += [block(problem.why).stylize("$muted")] if problem.why else []
+    return lines + [line for fix in problem.fix for line in fix_lines(fix)]
+
+
+def fix_lines(fix: Fix) -> list[Content]:
+    """A fix in words, and as a change of the profile."""
+    lines = [block(fix.text)]
+    change = fix.change or {}
+    for key, value in change.get("set", {}).items():
+        lines.append(
+            Content.styled(f"    profile  + {clean(str(key))}: {clean(_yaml(value))}", "$text-success")
+        )
+    for key in change.get("unset", []):
+        lines.append(Content.styled(f"    profile  - {clean(str(key))}", "$text-error"))
+    if "run" in change:
+        run = change["run"]
+        lines.append(Content(f"    {clean(str(run['host']))}  $ {clean(join([str(a) for a in run['argv']]))}"))
+    return lines
+
+
+def _yaml(value: object) -> str:
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def planned_of(plans: Sequence[Planned], name: StepName) -> Planned | None:
+    """The plan of one step."""
+    return next((planned for planned in plans if planned.step.name is name), None)
