@@ -83,28 +83,32 @@ def _segment(line: str, text: str) -> str:
 
 
 class _Cache:
-    """The lines already taken apart; most are asked for several times."""
+    """The lines already taken apart; most are asked for several times, and many are alike."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.texts: dict[int, str] = {}
-        self.lines: dict[tuple[int, str], Line] = {}
+        self._texts: dict[int, str] = {}
+        self._lines: dict[str, Line] = {}
+
+    def parse(self, text: str) -> Line:
+        """A line taken apart."""
+        line = self._lines.get(text)
+        if line is None:
+            line = self._lines[text] = parse_line(text)
+        return line
 
     def line(self, offset: int, line: int, text: str) -> Line:
-        if line not in self.texts:
-            self.texts[line] = text_at(self.source.data, offset)
-        segment = _segment(self.texts[line], text)
-        key = (line, segment)
-        if key not in self.lines:
-            self.lines[key] = parse_line(segment)
-        return self.lines[key]
+        """The line at ``offset`` taken apart; of one with carriage returns the part that holds ``text``."""
+        if line not in self._texts:
+            self._texts[line] = text_at(self.source.data, offset)
+        return self.parse(_segment(self._texts[line], text))
 
     def joined(self, place: tuple[int, int], head: Line, count: int) -> list[tuple[int, int, str]]:
         """The message from ``head`` on over ``count`` lines of its stream: (offset, number, text)."""
         offset, line = place
         texts = [(offset, line, head.text)]
         for at, number, raw in tracebacks.numbered(lines_after(self.source.data, offset, 4 * count), line):
-            other = parse_line(raw)
+            other = self.parse(raw)
             if stream_of(other) == stream_of(head) or not other.chain:
                 texts.append((at, number, other.text))
             if len(texts) >= count:
@@ -117,7 +121,7 @@ def read(source: Source, index: int) -> Reading:
     found = scan(source.data, _texts())
     cache = _Cache(source)
     reading = Reading(source, index, found.lines, [])
-    reading.blocks = list(_blocks(source, found))
+    reading.blocks = list(_blocks(cache, found))
     hits = list(_hits(cache, found, reading))
     reading.starts = _starts(hits)
     reading.hits = hits
@@ -125,16 +129,16 @@ def read(source: Source, index: int) -> Reading:
     return reading
 
 
-def _blocks(source: Source, found: Scan) -> Iterator[Block]:
-    end = 0
+def _blocks(cache: _Cache, found: Scan) -> Iterator[Block]:
+    source, end = cache.source, 0
     for offset, line in found.places.get(_MARK, Places()):
         raw = text_at(source.data, offset)
         text = _segment(raw, tracebacks.MARK)
         after = tracebacks.numbered(lines_after(source.data, offset, tracebacks.MOST), line)
-        head = parse_line(text)
+        head = cache.parse(text)
         if line <= end and head.text.startswith(tracebacks.MARK):
             continue
-        block = tracebacks.read_block((offset, line, text), after)
+        block = tracebacks.read_block((offset, line, text), after, cache.parse)
         for _, before in lines_before(source.data, offset, 1):
             block.before = parse_line(before).text
         if block.raised:

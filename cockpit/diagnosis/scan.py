@@ -85,10 +85,12 @@ def chunks(data: Data, size: int = CHUNK) -> Iterator[tuple[int, bytes]]:
 
 
 def _let_go(data: Data, at: int, length: int) -> None:
-    """Tells the kernel that the mapped pages just read are not needed in memory any more."""
+    """Tells the kernel that the mapped pages just read are not needed in memory any more. A fault maps pages
+    before it too, up to a large folio's, so that those of the pieces before are let go again."""
     if isinstance(data, mmap.mmap):
-        start = at - at % mmap.PAGESIZE
-        data.madvise(mmap.MADV_DONTNEED, start, min(length + at - start, len(data) - start))
+        start = max(0, at - 4 * CHUNK)
+        start -= start % mmap.PAGESIZE
+        data.madvise(mmap.MADV_DONTNEED, start, min(at + length, len(data)) - start)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ them may run through each other. The lines of one block are those of its own str
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from cockpit.logs.records import Line, parse_line, stream_of
@@ -141,15 +141,19 @@ class _Reader:
         return self.waiting
 
 
-def read_block(mark: tuple[int, int, str], lines: Iterable[tuple[int, int, str]]) -> Block:
+def read_block(
+    mark: tuple[int, int, str],
+    lines: Iterable[tuple[int, int, str]],
+    parse: Callable[[str], Line] = parse_line,
+) -> Block:
     """The block that begins at ``mark`` (offset, line number, text), from the ``lines`` after it."""
     offset, number, text = mark
-    head = parse_line(text)
+    head = parse(text)
     block = Block(head, number, offset, number)
     reader = _Reader(block)
     others = 0
     for at, count, raw in lines:
-        line = parse_line(raw)
+        line = parse(raw)
         if not _same(head, line):
             if stream_of(line) == stream_of(head) and line.level and not head.level:
                 block.after = block.after or line
