@@ -290,7 +290,7 @@ class JournalFollower(Follower):
         match note.kind, note.words:
             case "K", (holds,):
                 self._found()
-                if holds == "1":
+                if holds == "1" or self.spool.cursor is None:
                     self.spool.back_to_cursor()
             case "C", (cursor,):
                 if not self.spool.full:
