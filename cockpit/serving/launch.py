@@ -1,6 +1,7 @@
 """A run: one launch of ``vllm serve`` on the head, with an id, a record, a log and an exit status.
 
-A run has a folder of its own, ``$STATE/runs/ID``, where ``runtime.detached`` keeps what the process leaves
+A run has a folder of its own, ``$STATE/runs/ID`` (open to the host's user, who alone can enter ``$STATE``: in a
+container another user makes it), where ``runtime.detached`` keeps what the process leaves
 (launch.sh, pid, serve.log, exit-status); ``record.json`` says what was started. ``$STATE/runs/current`` is
 a link to the last one. The host decides the id, so that the plan shows the very text that will run.
 """
@@ -111,7 +112,7 @@ if [ -e "$STATE/{CURRENT}" ]; then
     esac
 fi
 run=$(date -u +%Y%m%d-%H%M%S)-$(od -An -N2 -tx1 /dev/urandom | tr -d ' \\n')
-mkdir -m 700 "$STATE/runs/$run"
+mkdir -m 755 "$STATE/runs/$run"
 {_record(profile, environment, image_id)}
 {_secrets(profile)}\
 ln -s "$run" "$STATE/runs/.current.$$"
