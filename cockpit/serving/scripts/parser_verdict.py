@@ -1,10 +1,16 @@
-"""Asks vLLM's own parser about a command line. Prints a marker and one line of JSON on standard output.
+"""Asks vLLM itself about command lines: its parser, its checks, its engine configuration, and its flags.
 
-Runs where vLLM lives, with the environment's python. Argument: JSON with ``lines`` (each an argv that begins
-with ``vllm``, ``serve``) and ``deep`` (build the engine's configuration too; no engine is started). Answer:
-``version``, ``names`` (every option), ``seconds``, and ``verdicts``, one a line: ``stage`` ("" when all is
-well, else ``parse``, ``validate`` or ``config``), ``message`` and ``type`` (the exception's name). vLLM logs
-to standard output: what stands before the marker is its log.
+Runs where vLLM lives, with the environment's python; starts no engine. Argument: JSON with ``lines`` (each an
+argv that begins with ``vllm``, ``serve``), ``pieces`` (one more command line in parts: its head, then a part a
+flag), ``deep`` (build the engine's configuration too), ``schema`` (list the flags, see ``flag_schema.py``,
+whose text then stands in front of this one).
+
+Prints a marker and one line of JSON: ``version``, ``names`` (every option), ``parsers``, ``seconds``,
+``schema``, and ``verdicts``, one a line: ``stage`` ("" when all is well, else ``parse``, ``validate``,
+``server`` or ``config``), ``message``, ``type`` (the exception's name) and ``bind`` (why the API's address
+can't be listened on, "" where it can). The line in pieces comes first; ``alone`` has the parser's message to
+each of its flags by itself, and ``rest`` the verdict without those that were refused so. vLLM logs to
+standard output: what stands before the marker is its log.
 """
 
 import contextlib
@@ -12,11 +18,29 @@ import importlib
 import io
 import json
 import re
+import socket
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 MARKER = "SPARK-COCKPIT-VERDICT "
+
+FILES = ("ssl_keyfile", "ssl_certfile", "ssl_ca_certs", "log_config_file")
+TOKENIZER = ("tokenizer", "tokenizer_mode", "tokenizer_revision")
+BALANCING = (
+    ("data_parallel_multi_port_external_lb",),
+    ("data_parallel_external_lb", "data_parallel_rank"),
+    ("data_parallel_hybrid_lb", "data_parallel_start_rank"),
+)
+
+
+def first_of(*names: str) -> Any:
+    """The first of these modules that there is, None for none: vLLM's have moved between versions."""
+    for name in names:
+        with contextlib.suppress(ImportError):
+            return importlib.import_module(name)
+    return None
 
 
 def whole_parser() -> Any:
@@ -25,27 +49,39 @@ def whole_parser() -> Any:
     ``cmd_init`` stands in vllm/entrypoints/cli/serve.py from 0.11.2 to 0.32.0; the parser's class has moved
     from vllm.utils to vllm.utils.argparse_utils.
     """
-    try:
-        utils = importlib.import_module("vllm.utils.argparse_utils")
-    except ImportError:
-        utils = importlib.import_module("vllm.utils")
+    utils = first_of("vllm.utils.argparse_utils", "vllm.utils")
     serve = importlib.import_module("vllm.entrypoints.cli.serve").cmd_init()[0]
     parser = utils.FlexibleArgumentParser(prog="vllm")
     subparsers = parser.add_subparsers(required=False, dest="subparser")
     return parser, serve.subparser_init(subparsers), serve
 
 
-def option_names(parser: Any) -> list[str]:
+def option_names(parser: Any) -> "list[str]":
     """Every option the parser knows."""
     return sorted({name for action in parser._actions for name in action.option_strings})
 
 
+def registered(kind: str) -> "list[str]":
+    """The names of the tool-call or reasoning parsers that vLLM has (moved after 0.11.2)."""
+    if kind == "tool":
+        module = first_of("vllm.tool_parsers", "vllm.entrypoints.openai.tool_parsers")
+        manager = getattr(module, "ToolParserManager", None)
+    else:
+        manager = getattr(first_of("vllm.reasoning"), "ReasoningParserManager", None)
+    if manager is None:
+        return []
+    if hasattr(manager, "list_registered"):
+        return sorted(manager.list_registered())
+    return sorted(getattr(manager, f"{kind}_parsers", {}))
+
+
 def said(error: BaseException) -> str:
-    """An exception as vLLM's user reads it."""
-    return str(error) or type(error).__name__
+    """An exception as vLLM's user reads it; a KeyError's text without its quotes."""
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return text or type(error).__name__
 
 
-def parsed(parser: Any, argv: list[str]) -> Any:
+def parsed(parser: Any, argv: "list[str]") -> Any:
     """The namespace, or a ``ValueError`` with what the parser wrote when it gave up."""
     written = io.StringIO()
     try:
@@ -58,46 +94,161 @@ def parsed(parser: Any, argv: list[str]) -> Any:
         raise ValueError(last.strip() or f"exit status {end.code}") from end
 
 
-def verdict(parser: Any, serve: Any, argv: list[str], deep: bool) -> dict[str, str]:
+def verdict(parser: Any, serve: Any, argv: "list[str]", deep: bool) -> "dict[str, str]":
     """What vLLM says to one command line."""
     # vLLM looks at sys.argv itself here and there.
     sys.argv = list(argv)
-    stage = "parse"
+    stage, bind = "parse", ""
     try:
         namespace = parsed(parser, argv[1:])
         if getattr(namespace, "model_tag", None) is not None:
             namespace.model = namespace.model_tag
         stage = "validate"
         serve.validate(namespace)
+        bind = unbindable(namespace)
         if deep:
+            stage = "server"
+            check_server(namespace)
             stage = "config"
             build_config(namespace)
-    except Exception as error:  # noqa: BLE001 - whatever vLLM raises is its verdict
-        return {"stage": stage, "message": said(error), "type": type(error).__name__}
-    return {"stage": "", "message": "", "type": ""}
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever vLLM raises is its verdict
+        return {"stage": stage, "message": said(error), "type": type(error).__name__, "bind": bind}
+    return {"stage": "", "message": "", "type": "", "bind": bind}
+
+
+def unbindable(namespace: Any) -> str:
+    """Why the API's socket can't be bound, as vLLM binds it right after its banner; "" where it can."""
+    if getattr(namespace, "headless", False) or getattr(namespace, "uds", None):
+        return ""
+    host, port = namespace.host or "", namespace.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((host, port))
+        except (OSError, OverflowError) as error:
+            return said(error)
+    return ""
+
+
+def check_server(namespace: Any) -> None:
+    """What ``vllm serve`` finds out between its parser and its engine, or only when the engine has started:
+    its own check of the parsers' names, and whether the files that the API server reads can be read."""
+    get = vars(namespace).get
+    if get("headless") and (get("api_server_count") or 0) > 0:
+        raise ValueError(
+            f"--api-server-count={get('api_server_count')} cannot be used with --headless "
+            "(no API servers are started in headless mode)."
+        )
+    if sum(any(get(name) not in (None, False) for name in names) for names in BALANCING) > 1:
+        raise ValueError("Cannot use more than one data parallel load balancing mode.")
+    for plugin, kind, manager in (
+        (
+            "tool_parser_plugin",
+            "tool_parser",
+            getattr(first_of("vllm.tool_parsers"), "ToolParserManager", None),
+        ),
+        (
+            "reasoning_parser_plugin",
+            "reasoning_parser",
+            vars(first_of("vllm.reasoning")).get("ReasoningParserManager"),
+        ),
+    ):
+        if get(plugin) and len(get(plugin)) > 3 and manager is not None:
+            getattr(manager, f"import_{kind}")(get(plugin))
+    launcher = first_of(
+        "vllm.entrypoints.launchers.launcher",
+        "vllm.entrypoints.openai.server_utils",
+        "vllm.entrypoints.openai.api_server",
+    )
+    check = getattr(launcher, "validate_api_server_args", None)
+    if check is not None:
+        check(namespace)
+    for name in FILES:
+        if get(name) and not Path(get(name)).is_file():
+            raise ValueError(f"--{name.replace('_', '-')}: there is no file {get(name)}")
+    if get("chat_template"):
+        check_template(get("chat_template"))
+
+
+def check_template(template: str) -> None:
+    """Compile the chat template; vLLM does so for the first time when the engine has started."""
+    path = Path(template)
+    try:
+        text = path.read_text() if path.is_file() else template
+    except OSError:
+        text = template
+    compiler = getattr(first_of("transformers.utils.chat_template_utils"), "_compile_jinja_template", None)
+    if compiler is not None:
+        compiler(text)
 
 
 def build_config(namespace: Any) -> None:
-    """vLLM's own engine configuration, as ``vllm serve`` builds it."""
+    """vLLM's own engine configuration, as ``vllm serve`` builds it, and what the engine's client makes of it
+    before any process is started: the executor's class, and the tokenizer where a flag speaks of it."""
     arguments = importlib.import_module("vllm.engine.arg_utils").AsyncEngineArgs.from_cli_args(namespace)
     usage = importlib.import_module("vllm.usage.usage_lib").UsageContext.OPENAI_API_SERVER
-    arguments.create_engine_config(usage_context=usage)
+    config = arguments.create_engine_config(usage_context=usage)
+    executor = getattr(first_of("vllm.v1.executor.abstract", "vllm.v1.executor"), "Executor", None)
+    if executor is not None:
+        executor.get_class(config)
+    given = vars(namespace).get
+    if any(given(name) not in (None, "auto") for name in TOKENIZER):
+        load = getattr(first_of("vllm.tokenizers"), "cached_tokenizer_from_config", None)
+        if load is not None:
+            load(config.model_config)
 
 
-def main() -> None:
-    asked = json.loads(sys.argv[1])
-    # At its import vLLM looks for --help here.
-    sys.argv = ["vllm", "serve"]
-    began = time.monotonic()
-    parser, serve_parser, serve = whole_parser()
-    answer = {
-        "version": importlib.import_module("vllm").__version__,
-        "names": option_names(serve_parser),
-        "verdicts": [verdict(parser, serve, argv, asked["deep"]) for argv in asked["lines"]],
-        "seconds": round(time.monotonic() - began, 2),
-    }
+class Judge:
+    """vLLM's parser, built once."""
+
+    def __init__(self, helped: bool) -> None:
+        # At its import vLLM looks for --help here: without it the flags have no help texts.
+        sys.argv = ["vllm", "serve", *(["--help=all"] if helped else [])]
+        began = time.monotonic()
+        self.parser, self.serve_parser, self.serve = whole_parser()
+        self.version = str(importlib.import_module("vllm").__version__)
+        self.seconds = round(time.monotonic() - began, 2)
+
+    def alone(self, head: "list[str]", piece: "list[str]") -> str:
+        """The parser's message to one flag by itself, "" where it takes it."""
+        sys.argv = [*head, *piece]
+        try:
+            parsed(self.parser, sys.argv[1:])
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever vLLM raises is its verdict
+            return said(error)
+        return ""
+
+    def in_pieces(self, pieces: "list[list[str]]", deep: bool) -> "dict[str, Any]":
+        """A line's flags one by one, and the verdict on what is left without those the parser refuses."""
+        head, *rest = pieces
+        alone = [self.alone(head, piece) for piece in rest]
+        left = [word for piece, message in zip(rest, alone, strict=True) if not message for word in piece]
+        return {"alone": alone, "rest": verdict(self.parser, self.serve, [*head, *left], deep)}
+
+    def answer(self, asked: "dict[str, Any]") -> "dict[str, Any]":
+        """The answer to one question."""
+        began = time.monotonic()
+        pieces, deep = asked.get("pieces") or [], asked["deep"]
+        whole = [[word for piece in pieces for word in piece]] if pieces else []
+        lines = [*whole, *asked["lines"]]
+        verdicts = [verdict(self.parser, self.serve, argv, deep) for argv in lines]
+        told: dict[str, Any] = {
+            "version": self.version,
+            "names": option_names(self.serve_parser),
+            "parsers": {"tool": registered("tool"), "reasoning": registered("reasoning")},
+            "verdicts": verdicts,
+        }
+        if pieces and verdicts[0]["stage"] == "parse":
+            told.update(self.in_pieces(pieces, deep))
+        if asked.get("schema"):
+            told["schema"] = globals()["harvest"](self.serve_parser)
+        told["seconds"] = {"import": self.seconds, "answer": round(time.monotonic() - began, 3)}
+        return told
+
+
+if __name__ == "__main__":
+    question = json.loads(sys.argv[1])
+    answer = Judge(bool(question.get("schema"))).answer(question)
     sys.stdout.flush()
     print("\n" + MARKER + json.dumps(answer), flush=True)
-
-
-main()

@@ -1,0 +1,99 @@
+"""Keeps vLLM's parser loaded and answers questions about command lines over a Unix socket in this folder.
+
+Arguments: seconds without a question after which it ends by itself, and seconds an answer may take. A
+connection is one question: a line of JSON as ``parser_verdict.py`` takes it, answered by a line of JSON, or
+by the end of the connection where there is no answer. Every question is answered by a fork, so that none
+leaves anything behind, and one that hangs or breaks takes only its fork with it.
+"""
+
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+SOCKET = "socket"
+REACHED = 10  # exit status of a fork that came to vLLM's configuration
+
+
+def installed() -> "tuple[str, int]":
+    """What tells this vLLM from one installed over it later."""
+    found = metadata.distribution("vllm")
+    path = Path(str(found.locate_file("vllm/__init__.py")))
+    return found.version, path.stat().st_mtime_ns if path.exists() else 0
+
+
+def respond(judge: Any, connection: socket.socket, limit: int) -> int:
+    """Answer one question in a fork; its exit status."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = 1
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.alarm(limit)
+        question = json.loads(connection.makefile("rb").readline())
+        answer = judge.answer(question)
+        connection.sendall(json.dumps(answer).encode() + b"\n")
+        Path("question").write_text(json.dumps(question))
+        deep = question["deep"] and any(one["stage"] in ("", "config") for one in answer["verdicts"])
+        status = REACHED if deep else 0
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def warm_up(judge: Any, limit: int) -> None:
+    """Build the configuration once in this process: what vLLM imports on the way is there for every fork."""
+
+    def give_up(*_: Any) -> None:
+        raise TimeoutError("the warm-up took too long")
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(limit)
+    try:
+        judge.answer({**json.loads(Path("question").read_text()), "schema": False})
+    except TimeoutError as error:
+        print(error, flush=True)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def main(idle: int, limit: int) -> None:
+    """Answer until nobody asks any more."""
+    os.umask(0o077)
+    Path(SOCKET).unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        # A relative name: a socket's path may have 107 bytes.
+        server.bind(SOCKET)
+        server.listen(8)
+        server.settimeout(idle)
+        known = installed()
+        judge = importlib.import_module("judge").Judge(True)
+        warm = False
+        while True:
+            try:
+                connection, _ = server.accept()
+            except TimeoutError:
+                break
+            with connection:
+                if installed() != known:
+                    break
+                connection.settimeout(limit)
+                status = respond(judge, connection, limit)
+            if status == REACHED and not warm:
+                warm_up(judge, limit)
+                warm = True
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        main(int(sys.argv[1]), int(sys.argv[2]))
+    finally:
+        Path(SOCKET).unlink(missing_ok=True)
