@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -139,18 +140,19 @@ def say(text: str) -> None:
 @pytest.mark.skipif(not os.access("/dev/kmsg", os.W_OK), reason="needs to write to the kernel's log")
 async def test_the_kernels_log_is_followed_at_its_cursor(tmp_path: Path) -> None:
     path = tmp_path / "kernel.log"
+    mine = f"spark-cockpit test {uuid4().hex}"
     events: list[FollowEvent] = []
     for part in range(3):
-        text = f"spark-cockpit test {tmp_path.name} {part}"
+        text = f"{mine} {part}"
         async with following(Spool(path), events):
             say(text)
             await eventually(partial(holds, path, text))
     with path.open("ab") as file:
         file.write(b"a crash left this, past the cursor\n")
     async with following(Spool(path), events):
-        say(f"spark-cockpit test {tmp_path.name} last")
-        await eventually(partial(holds, path, f"{tmp_path.name} last"))
-    lines = [line for line in path.read_text().splitlines() if f"spark-cockpit test {tmp_path.name}" in line]
+        say(f"{mine} last")
+        await eventually(partial(holds, path, f"{mine} last"))
+    lines = [line for line in path.read_text().splitlines() if mine in line]
     assert [line.rpartition(" ")[2] for line in lines] == ["0", "1", "2", "last"]
     assert "a crash left this" not in path.read_text()
     assert [event for event in events if isinstance(event, Gap)] == []
