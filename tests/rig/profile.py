@@ -14,8 +14,10 @@ from tests.rig.models import NAME
 from tests.rig.rig import Rig
 
 QUIET = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "RAY_USAGE_STATS_ENABLED": "0"}
-CPU = {"VLLM_CPU_KVCACHE_SPACE": "1"}
-"""GiB for each rank of the CPU build."""
+CPU = {"VLLM_CPU_KVCACHE_SPACE": "1", "TORCH_COMPILE_DISABLE": "1"}
+"""For each rank of the CPU build: GiB of KV cache, and no compilation. Over TP vLLM 0.32.0 compiles a part of
+the embedding (``layers/vocab_parallel_embedding.py``) even with enforce-eager, at the first request; that
+needs a C++ compiler, and without one, as in the rig's image, the engine dies of the request."""
 
 
 def rig_profile(
@@ -57,7 +59,7 @@ def rig_profile(
         "runtime": runtime_of(rig, runtime),
         "ray": {
             "flags": {"num-gpus": 1, "num-cpus": 2, "object-store-memory": 100_000_000},
-            "env": {"RAY_USAGE_STATS_ENABLED": "0"},
+            "env": {"RAY_USAGE_STATS_ENABLED": "0", **CPU},
         },
         "serve": {
             "model": f"/models/{NAME}",
