@@ -22,15 +22,13 @@ _WORDS = bytes(byte if chr(byte).isalpha() and byte < 128 else 32 for byte in ra
 
 @dataclass(slots=True)
 class Places:
-    """Where one text stands: the first and the last ``KEPT`` places (offset, line), and how many in all."""
+    """Where one text stands: the first and the last ``KEPT`` places (offset, line)."""
 
     first: list[tuple[int, int]] = field(default_factory=list)
     last: list[tuple[int, int]] = field(default_factory=list)
-    count: int = 0
 
     def add(self, offset: int, line: int) -> None:
         """One more place, further on than all before."""
-        self.count += 1
         if len(self.first) < KEPT:
             self.first.append((offset, line))
             return
@@ -93,6 +91,27 @@ def _let_go(data: Data, at: int, length: int) -> None:
         data.madvise(mmap.MADV_DONTNEED, start, min(at + length, len(data)) - start)
 
 
+def _places(chunk: bytes, text: bytes) -> Iterator[int]:
+    """The first and the last ``KEPT`` places of ``text``, one a line."""
+    at, last = chunk.find(text), -1
+    for _ in range(KEPT):
+        if at < 0:
+            return
+        yield at
+        last, end = at, chunk.find(b"\n", at)
+        at = chunk.find(text, end) if end >= 0 else -1
+    before = len(chunk)
+    for _ in range(KEPT):
+        at = chunk.rfind(text, last + len(text), before)
+        if at < 0:
+            return
+        start = chunk.rfind(b"\n", 0, at) + 1
+        if start <= last:
+            return
+        yield chunk.find(text, start)
+        before = start
+
+
 @dataclass(frozen=True, slots=True)
 class Scan:
     """The places of every text that occurs, and the number of lines."""
@@ -108,11 +127,7 @@ def scan(data: Data, texts: Texts) -> Scan:
     for base, chunk in chunks(data):
         found: list[tuple[int, bytes]] = []
         for text in texts.present(chunk):
-            at = chunk.find(text)
-            while at >= 0:
-                found.append((at, text))
-                end = chunk.find(b"\n", at)
-                at = chunk.find(text, end) if end >= 0 else -1
+            found += [(at, text) for at in _places(chunk, text)]
         found.sort()
         before = 0
         for at, text in found:
