@@ -45,11 +45,11 @@ def traces(number: int) -> dict[str, list[str]]:
     processes = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            mounts = (process / "mountinfo").read_text()
+            mounts, words = (process / "mountinfo").read_text(), (process / "cmdline").read_bytes()
         except OSError:
-            continue
+            continue  # it has just ended
         if f"{STATE}/{number}/" in mounts:
-            processes.append((process / "cmdline").read_bytes().decode())
+            processes.append(words.decode(errors="replace"))
     return {
         "namespaces": [path.name for path in Path("/run/netns").glob(f"sc{number}-*")],
         "interfaces": [path.name for path in Path("/sys/class/net").iterdir() if names.fullmatch(path.name)],
@@ -385,7 +385,10 @@ def supervisors(number: int) -> list[int]:
     wanted = ["-m", "tests.rig.supervisor", str(number)]
     found = []
     for process in Path("/proc").glob("[0-9]*"):
-        words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        try:
+            words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue  # it has just ended
         if words[1:4] == wanted:
             found.append(int(process.name))
     return found
