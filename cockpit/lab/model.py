@@ -21,7 +21,7 @@ def ensure(environment: Environment, progress: Progress) -> Path:
     """The model's folder, made by the environment's Python where there is none yet. Raises ``LabError``."""
     source = importlib.resources.files("cockpit.lab").joinpath("tiny_model.py").read_text()
     folder = folders.cache() / f"model-{hashlib.sha256(source.encode()).hexdigest()[:12]}"
-    lock = folder.with_suffix(".lock")
+    lock = folder.with_name(f"{folder.name}.lock")
     with folders.locked(lock, lambda: progress("Waiting for another to make the model", None, None)) as hold:
         if not folder.exists():
             progress("Making the lab's model: a small random Qwen3 in four shards", None, None)

