@@ -155,10 +155,6 @@ def _missing_library(hit: Hit, facts: Situation) -> Told:
     return Told("" if facts.world > 1 or facts.ray else "image")
 
 
-def _placement(_hit: Hit, facts: Situation) -> Told:
-    return Told("own" if facts.own_ray else "")
-
-
 def _gcs_address(hit: Hit, facts: Situation) -> Told:
     gcs = hit.parts.get("gcs") or facts.gcs
     port = gcs.rpartition(":")[2] if ":" in gcs else "6379"
@@ -212,7 +208,6 @@ RULES: dict[str, Rule] = {
     "missing_library": _missing_library,
     "module": _module,
     "node_dead": _node_dead,
-    "placement": _placement,
     "pydantic_field": _pydantic_field,
     "ray_versions": _ray_versions,
     "rdma_call": _rdma_call,

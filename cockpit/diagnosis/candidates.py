@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cockpit.diagnosis.reading import Hit, Reading, recovered
-from cockpit.diagnosis.sources import CONTAINER, SERVE
+from cockpit.diagnosis.sources import CONTAINER, KERNEL, SERVE
 from cockpit.diagnosis.tracebacks import Block, Raised
 
 RANKS = {"cause": 0, "exception": 1, "stall": 2, "effect": 3, "vague": 4, "wrapper": 5}
 DEADLY = ("effect", "vague", "wrapper")
 FAR = 1 << 60
+BESIDE = 100
+SERVING = (SERVE, CONTAINER)
 _TIME = re.compile(r"\d\d-\d\d \d\d:\d\d:\d\d")
 
 
@@ -32,8 +34,11 @@ class Candidate:
     @property
     def rank(self) -> tuple[int, int, str, int, int]:
         """Smaller is better: what it is, then the earliest; times only tell one source from another, as lines
-        of Ray's workers come late."""
+        of Ray's workers come late. What stands beside the serve logs (Ray's files, the kernel's log) may be of
+        an earlier run, so that the serve's own word goes first."""
         weight = self.hit.signature.weight if self.hit else 0
+        if self.reading.source.role not in SERVING:
+            weight -= BESIDE
         return (RANKS[self.role], -weight, self.first, self.reading.index, self.line)
 
 
@@ -52,7 +57,7 @@ class Attempt:
     @property
     def serves(self) -> bool:
         """Whether the source is the log of a serve, which may come up or be stopped."""
-        return self.reading.source.role in (SERVE, CONTAINER)
+        return self.reading.source.role in SERVING
 
 
 def attempt(reading: Reading, number: int) -> Attempt:
@@ -155,14 +160,31 @@ def _covered(raised: Raised, known: set[int]) -> bool:
     return any(line in known for line in range(raised.line, raised.line + len(raised.more) + 1))
 
 
-def hints(tried: Sequence[Attempt], best: Candidate) -> Iterator[Hit]:
-    """The hints that are the deeper reason of the best candidate."""
-    names = {best.role, best.hit.signature.kind, best.hit.signature.id} if best.hit else {best.role}
+def of_launch(items: list[Candidate], tried: Sequence[Attempt], gone: bool) -> list[Candidate]:
+    """The candidates of all sources that are about this launch. Ray's files and the kernel's log hold older
+    things too: beside a server that is up they say nothing, and the kernel's log only tells why something
+    ended."""
+    serving = [one for one in tried if one.serves]
+    own = [item for item in items if item.reading.source.role in SERVING]
+    if not serving or own or gone:
+        return items
+    if any(one.ready for one in serving):
+        return []
+    return [item for item in items if item.reading.source.role != KERNEL]
+
+
+def hints(tried: Sequence[Attempt], names: set[str], ip: str = "") -> list[Hit]:
+    """The hints that are the deeper reason of what goes by ``names`` (role, kind, id), those of the same
+    address first."""
     found = [
         hit
         for one in tried
         for hit in one.hits
         if hit.signature.role == "hint" and hit.signature.explains & names
     ]
-    ip = best.hit.ip if best.hit else ""
-    yield from sorted(found, key=lambda hit: (-hit.signature.weight, hit.ip != ip, hit.source, hit.line))
+    return sorted(found, key=lambda hit: (-hit.signature.weight, hit.ip != ip, hit.source, hit.line))
+
+
+def names_of(best: Candidate) -> set[str]:
+    """What a candidate goes by for hints."""
+    return {best.role, best.hit.signature.kind, best.hit.signature.id} if best.hit else {best.role}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from cockpit.diagnosis import findings
-from cockpit.diagnosis.candidates import FAR, Attempt, Candidate
+from cockpit.diagnosis.candidates import FAR, Attempt, Candidate, hints
 from cockpit.diagnosis.reading import Hit
 from cockpit.diagnosis.situation import Situation
 from cockpit.diagnosis.sources import EXIT, FACTS, KERNEL, RAY_WORKER, RAYLET
@@ -40,11 +40,16 @@ def without_fault(tried: list[Attempt], hosts: Mapping[str, str], facts: Situati
     stopped = any(one.stop < FAR for one in tried if one.serves)
     stalled = next(stalls(tried), None)
     if stalled is not None:
-        found = findings.of_hit(stalled, tried, hosts, facts)
+        deeper = hints(tried, {stalled.signature.id, stalled.signature.kind})
+        first, also = (deeper[0], stalled) if deeper else (stalled, None)
+        found = findings.of_hit(first, tried, hosts, facts, also=also)
         return Explanation("stalled", (found,), stalled.signature.next)
     if stopped:
         return Explanation("stopped")
     if gone(tried):
+        deeper = hints(tried, {"silent"})
+        if deeper:
+            return Explanation("failed", (findings.of_hit(deeper[0], tried, hosts, facts),))
         return Explanation("unknown", next=_ended_silently(tried))
     serving = [one for one in tried if one.serves]
     if any(one.ready for one in serving):

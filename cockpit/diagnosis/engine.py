@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cockpit.diagnosis import ends, findings
-from cockpit.diagnosis.candidates import DEADLY, FAR, Attempt, Candidate, attempt, candidates, hints
+from cockpit.diagnosis.candidates import (
+    DEADLY,
+    FAR,
+    Attempt,
+    Candidate,
+    attempt,
+    candidates,
+    hints,
+    names_of,
+    of_launch,
+)
 from cockpit.diagnosis.reading import read
 from cockpit.diagnosis.situation import Situation, situation
 from cockpit.diagnosis.sources import OTHER, Source
@@ -37,7 +47,8 @@ def explain(sources: Sequence[Source], hosts: Mapping[str, str] = _NO_HOSTS) -> 
 
 def _explain(tried: list[Attempt], hosts: Mapping[str, str]) -> Explanation:
     facts = situation(hit for one in tried for hit in one.hits)
-    ranked = sorted((item for one in tried for item in candidates(one)), key=lambda item: item.rank)
+    items = of_launch([item for one in tried for item in candidates(one)], tried, ends.gone(tried))
+    ranked = sorted(items, key=lambda item: item.rank)
     stopped = any(one.serves and one.stop < FAR for one in tried)
     if ranked and not (stopped and all(_after_stop(item, tried) for item in ranked)):
         return _failed(ranked, tried, hosts, facts)
@@ -55,9 +66,9 @@ def _failed(
     ranked: list[Candidate], tried: list[Attempt], hosts: Mapping[str, str], facts: Situation
 ) -> Explanation:
     best = ranked[0]
-    deeper = next(hints(tried, best), None)
-    if deeper is not None:
-        return Explanation("failed", (findings.of_hit(deeper, tried, hosts, facts, also=best),))
+    deeper = hints(tried, names_of(best), best.hit.ip if best.hit else "")
+    if deeper:
+        return Explanation("failed", (findings.of_hit(deeper[0], tried, hosts, facts, also=best),))
     if best.role in ("effect", "vague", "wrapper"):
         stalled = next(ends.stalls(tried, waiting=False), None)
         if stalled is not None:

@@ -27,7 +27,6 @@ class Situation:
     world: int = 0
     unified: bool | None = None
     ready: bool = False
-    own_ray: bool = False
     gcs: str = ""
 
     @property
@@ -92,6 +91,5 @@ def situation(hits: Iterable[Hit]) -> Situation:
         world=int(facts.get("world", "0")) if facts.get("world", "0").isdecimal() else 0,
         unified=True if "fact-gb10" in seen else unified,
         ready="ready" in seen,
-        own_ray="ray-own-cluster" in seen,
         gcs=facts.get("gcs", ""),
     )
