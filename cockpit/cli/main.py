@@ -104,13 +104,24 @@ def check(profile: str, as_json: bool, trust: tuple[str, ...]) -> None:
 
 @cockpit.command()
 @profile_argument
+@click.option("--deep", is_flag=True, help="Let vLLM build its engine configuration too.")
+@click.option("--fix", is_flag=True, help="Make the changes that mend errors and warnings, in the profile.")
+@click.option(
+    "--list",
+    "word",
+    is_flag=False,
+    flag_value="",
+    default=None,
+    metavar="[WORD]",
+    help="List the flags there are.",
+)
 @json_option
 @trust_option
-def flags(profile: str, as_json: bool, trust: tuple[str, ...]) -> None:
-    """Judge the profile's flags by the vLLM that will run."""
-    from cockpit.cli.verbs import flags as verb
+def flags(profile: str, deep: bool, fix: bool, word: str | None, as_json: bool, trust: tuple[str, ...]) -> None:
+    """Judge the profile's flags by the vLLM that will run; mend them, or list those there are."""
+    from cockpit.cli.flags import flags as verb
 
-    exits.leave(asyncio.run(verb(profile, as_json=as_json, trust=trust)))
+    exits.leave(asyncio.run(verb(profile, deep=deep, fix=fix, word=word, as_json=as_json, trust=trust)))
 
 
 @cockpit.command()

@@ -103,22 +103,6 @@ async def check(profile: str, *, as_json: bool, trust: tuple[str, ...]) -> int:
     return exits.UNREACHABLE if unreachable else exits.DONE
 
 
-async def flags(profile: str, *, as_json: bool, trust: tuple[str, ...]) -> int:
-    """The flag checks."""
-    from cockpit.bringup.steps.flags import check_flags
-
-    async with session_for(profile, trust=trust) as session:
-        await session.connect()
-        result = await check_flags(session)
-    if as_json:
-        show.as_json(result.to_json())
-    else:
-        show.problems(result.problems)
-        count = len(result.errors)
-        click.echo(f"vLLM {clean(result.vllm)}: " + (f"{count} to mend" if count else "no errors"))
-    return exits.REFUSED if result.errors else exits.DONE
-
-
 async def up(
     profile: str, *, through: str, force: bool, verbose: bool, as_json: bool, trust: tuple[str, ...]
 ) -> int:

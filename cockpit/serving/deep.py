@@ -19,6 +19,7 @@ from cockpit.model.profile import EMPTY, Profile
 from cockpit.runtime import detached
 from cockpit.runtime.prelude import heredoc
 from cockpit.runtime.runtime import Runtime
+from cockpit.serving.arguments import value_of
 
 UNIT = "flags"
 """The helper's folder, below ``$STATE``."""
@@ -103,9 +104,35 @@ def helper_state_command(profile: Profile, runtime: Runtime) -> Command:
     return runtime.script(profile.head, detached.state(UNIT), "see whether the helper runs", limit=15)
 
 
+def identity_command(profile: Profile, runtime: Runtime) -> Command:
+    """What tells the runtime's vLLM from another, without loading it; ``parse_identity`` reads the output."""
+    word, body = heredoc(_source("identity.py") + "\n\nprint(json.dumps(identity()))\n")
+    return runtime.script(profile.head, f"python - {word}\n{body}", "see which vLLM is installed", limit=30)
+
+
+def parse_identity(output: bytes) -> str:
+    """The digest; "" where the answer is none, such as that of a runtime without vLLM."""
+    lines = output.decode("utf-8", "replace").strip().splitlines()
+    try:
+        return str(json.loads(lines[-1])["digest"]) if lines else ""
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def model_command(profile: Profile, runtime: Runtime, environment: Mapping[str, str] = EMPTY) -> Command:
+    """Weigh the model on the head, as the runtime sees it; ``memory_fit.parse_model_facts`` reads the output."""
+    word, body = heredoc(_source("model_facts.py"))
+    revision = value_of(profile.serve.flags, "revision")
+    asked = {"model": profile.serve.model, "revision": revision if isinstance(revision, str) else ""}
+    quoted = shlex.quote(json.dumps({**asked, "env": dict(profile.serve.env)}))
+    return runtime.script(
+        profile.head, f"python - {quoted} {word}\n{body}", "weigh the model", env=environment, limit=60
+    )
+
+
 def judge_source() -> str:
-    """The text of the script that judges: the list of flags and the verdicts in one."""
-    return _source("flag_schema.py") + "\n\n" + _source("parser_verdict.py")
+    """The text of the script that judges: the identity, the list of flags and the verdicts in one."""
+    return "\n\n".join(_source(name) for name in ("identity.py", "flag_schema.py", "parser_verdict.py"))
 
 
 def _start(idle: int) -> str:

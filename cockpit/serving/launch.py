@@ -77,23 +77,30 @@ def ray_environment(profile: Profile) -> dict[str, str]:
 
 
 def launch_command(
-    profile: Profile, runtime: Runtime, environment: Mapping[str, str], *, image_id: str = ""
+    profile: Profile,
+    runtime: Runtime,
+    environment: Mapping[str, str],
+    *,
+    image_id: str = "",
+    forced: str = "",
 ) -> Command:
     """The command that launches the profile's serve on the head, or finds that a run is running.
 
     ``environment`` is everything the serve needs beside what the runtime gives: the host's own, Ray's, the
-    profile's. ``parse_launched`` reads its output.
+    profile's. ``forced`` is what stood against the launch, for the record. ``parse_launched`` reads its output.
     """
     return runtime.script(
         profile.head,
-        launch_text(profile, environment, image_id=image_id),
+        launch_text(profile, environment, image_id=image_id, forced=forced),
         f"launch vllm serve {profile.serve.model}",
         secrets=profile.serve.secrets,
         limit=60,
     )
 
 
-def launch_text(profile: Profile, environment: Mapping[str, str], *, image_id: str = "") -> str:
+def launch_text(
+    profile: Profile, environment: Mapping[str, str], *, image_id: str = "", forced: str = ""
+) -> str:
     """The sh text of a launch."""
     start = detached.start(CURRENT, serve_argv(profile), log=LOG, prelude=_prelude(profile, environment))
     return f"""\
@@ -113,7 +120,7 @@ if [ -e "$STATE/{CURRENT}" ]; then
 fi
 run=$(date -u +%Y%m%d-%H%M%S)-$(od -An -N2 -tx1 /dev/urandom | tr -d ' \\n')
 mkdir -m 755 "$STATE/runs/$run"
-{_record(profile, environment, image_id)}
+{_record(profile, environment, image_id, forced)}
 {_secrets(profile)}\
 ln -s "$run" "$STATE/runs/.current.$$"
 mv -T "$STATE/runs/.current.$$" "$STATE/{CURRENT}"
@@ -207,7 +214,7 @@ def _secrets(profile: Profile) -> str:
     return text
 
 
-def _record(profile: Profile, environment: Mapping[str, str], image_id: str) -> str:
+def _record(profile: Profile, environment: Mapping[str, str], image_id: str, forced: str) -> str:
     """The sh text that writes record.json, on one line."""
     runtime = profile.runtime
     where = (
@@ -222,6 +229,7 @@ def _record(profile: Profile, environment: Mapping[str, str], image_id: str) -> 
         "runtime": where,
         "profile": {"name": profile.name, "digest": profile.digest},
         "cockpit": _own_version(),
+        **({"forced": forced} if forced else {}),
     }
     rest = shlex.quote(json.dumps(declared)[1:])
     return (

@@ -2,77 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from cockpit.bringup.errors import StepRefused
 from cockpit.bringup.events import StepName, StepState
+from cockpit.bringup.flag_judge import FlagCheck, check_flags, planned_command
 from cockpit.bringup.session import Session
 from cockpit.bringup.step import Planner, Report
-from cockpit.bringup.steps.base import StepBase
-from cockpit.bringup.steps.launch import last_run, serve_environment
-from cockpit.bringup.steps.membership import ask_membership
-from cockpit.bringup.steps.ray import needs_ray
+from cockpit.bringup.steps.base import StepBase, planner_of
+from cockpit.bringup.steps.launch import FORCED, last_run
 from cockpit.hosts.quoting import join
 from cockpit.model.command import Command
-from cockpit.model.finding import Problem, Severity
+from cockpit.model.finding import Problem
 from cockpit.model.profile import Profile
-from cockpit.probes.sample import parse_sample, sample_command
 from cockpit.runtime.detached import ProcessState
+from cockpit.runtime.prelude import NO_ENVIRONMENT
 from cockpit.serving.arguments import serve_argv
-from cockpit.serving.backend_rule import backend_problems
-from cockpit.serving.parser_check import parse_verdict, read_verdicts, verdict_command
+from cockpit.serving.deep import helper_stop_command
 
-
-@dataclass(frozen=True, slots=True)
-class FlagCheck:
-    """The checks' answer. ``vllm`` is the version of the vLLM that was asked."""
-
-    vllm: str
-    problems: tuple[Problem, ...]
-    command: tuple[str, ...]
-
-    @property
-    def errors(self) -> tuple[Problem, ...]:
-        """The problems that stand against a launch."""
-        return tuple(problem for problem in self.problems if problem.severity is Severity.ERROR)
-
-    def to_json(self) -> dict[str, Any]:
-        """The answer as the contract has it."""
-        return {
-            "vllm": self.vllm,
-            "source": "runtime",
-            "findings": [problem.to_json() for problem in self.problems],
-            "command": list(self.command),
-        }
-
-
-async def gpus_of(session: Session) -> dict[str, int]:
-    """The GPUs each host brings: as Ray counts them where it runs, else as the driver does."""
-    profile = session.profile
-    if needs_ray(profile):
-        membership = await ask_membership(session)
-        if membership.reachable:
-            return {member.host: int(member.gpus) for member in membership.members if member.address}
-    found: dict[str, int] = {}
-    for spec in profile.hosts:
-        completed = await session.ask(sample_command(spec))
-        if completed.status == 0:
-            sample = parse_sample(completed.stdout)
-            if not sample.gpu_error:
-                found[spec.name] = len(sample.gpus)
-    return found
-
-
-async def check_flags(session: Session) -> FlagCheck:
-    """The backend rule and the verdict of the runtime's own vLLM, all problems together."""
-    profile = session.profile
-    rule = backend_problems(profile, await gpus_of(session))
-    command = verdict_command(profile, session.runtime, serve_environment(profile))
-    completed = await session.run(command, check=False)
-    verdict = parse_verdict(completed.stdout, profile, completed.stderr)
-    version = read_verdicts(completed.stdout, completed.stderr).version
-    return FlagCheck(version, (*rule, *verdict), serve_argv(profile))
+__all__ = ["FlagCheck", "Flags", "check_flags", "refused"]
 
 
 class Flags(StepBase):
@@ -82,12 +28,25 @@ class Flags(StepBase):
     title = "Flags"
 
     def plan(self, planner: Planner) -> tuple[Command, ...]:
-        """Ask vLLM's own parser, in the runtime on the head."""
-        return (verdict_command(planner.profile, planner.runtime, serve_environment(planner.profile)),)
+        """Ask the runtime's own vLLM, on the head."""
+        return (planned_command(planner.profile, planner.runtime),)
 
     def by_hand(self, planner: Planner) -> tuple[Command, ...]:
         """Nothing: the launch says the same, later."""
         return ()
+
+    def undo_plan(self, planner: Planner) -> tuple[Command, ...]:
+        """End the helper that judges flags."""
+        return (helper_stop_command(planner.profile, planner.runtime),)
+
+    async def undo(self, session: Session) -> Report:
+        """End the helper; where there is no environment, none runs."""
+        planner = planner_of(session)
+        (command,) = self.undo_plan(planner)
+        completed = await session.run(command, check=False)
+        if completed.status not in (0, NO_ENVIRONMENT):
+            raise session.failed(completed)
+        return Report(StepState.DONE, completed.text.strip() or "no helper runs")
 
     async def check(self, session: Session) -> Report:
         """Whether a run has these flags already."""
@@ -99,25 +58,26 @@ class Flags(StepBase):
         return Report(StepState.DONE, f"run {run.id} runs with other flags than the profile has now")
 
     async def run(self, session: Session) -> Report:
-        """Judge the flags; errors refuse the launch unless it is forced."""
-        result = await check_flags(session)
+        """Judge the flags; errors refuse the launch unless it is forced, and then stand in the run's record."""
+        result = await check_flags(session, deep=True)
         if result.errors and not session.forced:
             raise refused(session.profile, result)
+        warned = "".join(f"\n{_told(problem)}" for problem in result.warnings)
         if result.errors:
-            count = len(result.errors)
-            return Report(
-                StepState.DONE, f"forced past {count} error{'s' if count > 1 else ''}: {_first(result)}"
-            )
-        return Report(StepState.DONE, f"no errors, by vLLM {result.vllm}")
+            session.notes[FORCED] = "\n".join(_told(problem) for problem in result.errors)
+            words = f"forced past {_count(len(result.errors), 'error')}: {_first(result)}"
+            return Report(StepState.DONE, words + warned)
+        count = f", {_count(len(result.warnings), 'warning')}:" if result.warnings else ""
+        return Report(StepState.DONE, f"no errors, by vLLM {result.vllm}{count}{warned}")
 
 
 def refused(profile: Profile, result: FlagCheck) -> StepRefused:
     """The refusal: each flag, the reason and the change."""
     lines = []
     for problem in result.errors:
-        where = f"{problem.place}: " if problem.place else ""
-        lines.append(f"{where}{problem.flag}: {problem.message}")
+        lines.append(_told(problem))
         lines += [f"  {problem.why}"] if problem.why else []
+    lines += [f"warning: {_told(problem)}" for problem in result.warnings]
     fixes = [fix.text for problem in result.errors for fix in problem.fix]
     remedy = "\n".join(["Change:", *(f"  {text}" for text in fixes)]) if fixes else ""
     return StepRefused(
@@ -127,6 +87,15 @@ def refused(profile: Profile, result: FlagCheck) -> StepRefused:
         command=join(result.command),
         remedy=f"{remedy}\nOr launch all the same: spark-cockpit up {profile.name} --force".strip(),
     )
+
+
+def _told(problem: Problem) -> str:
+    where = f"{problem.place}: " if problem.place else ""
+    return f"{where}{problem.flag}: {problem.message}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 def _first(result: FlagCheck) -> str:

@@ -15,6 +15,7 @@ from cockpit.model.command import Command, Completed
 from cockpit.model.profile import Profile
 from cockpit.runtime.detached import ProcessState
 from cockpit.runtime.prelude import NO_ENVIRONMENT
+from cockpit.serving.deep import helper_stop_command
 from cockpit.serving.launch import (
     Run,
     launch_command,
@@ -30,6 +31,9 @@ from cockpit.serving.stop import (
     stop_command,
     verify_command,
 )
+
+FORCED = "forced"
+"""The session's note of what the flag checks had against a launch that is forced."""
 
 
 async def last_run(session: Session) -> Run | None:
@@ -60,8 +64,12 @@ class Launch(StepBase):
     title = "Launch"
 
     def plan(self, planner: Planner) -> tuple[Command, ...]:
-        """The launch on the head."""
-        return (launch_command(planner.profile, planner.runtime, serve_environment(planner.profile)),)
+        """End the helper that judges flags, whose memory the run needs; then the launch on the head."""
+        return (helper_stop_command(planner.profile, planner.runtime), _launch(planner))
+
+    def by_hand(self, planner: Planner) -> tuple[Command, ...]:
+        """The launch: without the cockpit no helper runs."""
+        return (_launch(planner),)
 
     def undo_plan(self, planner: Planner) -> tuple[Command, ...]:
         """Note the shared memory it holds, end the run, then on every host give back what it left and see
@@ -90,7 +98,9 @@ class Launch(StepBase):
 
     async def run(self, session: Session) -> Report:
         """Launch, unless a run is running."""
-        (command,) = self.plan(planner_of(session))
+        planner = planner_of(session)
+        await session.run(helper_stop_command(planner.profile, planner.runtime), check=False)
+        command = _launch(planner, forced=session.notes.get(FORCED, ""))
         completed = await session.run(command)
         try:
             launched = parse_launched(completed.stdout)
@@ -129,6 +139,11 @@ class Launch(StepBase):
         return await session.each(
             session.profile.hosts, lambda spec: session.run(by_host[spec.name], check=check)
         )
+
+
+def _launch(planner: Planner, forced: str = "") -> Command:
+    environment = serve_environment(planner.profile)
+    return launch_command(planner.profile, planner.runtime, environment, forced=forced)
 
 
 def _notes(planner: Planner) -> tuple[Command, ...]:

@@ -3,14 +3,14 @@
 Runs where vLLM lives, with the environment's python; starts no engine. Argument: JSON with ``lines`` (each an
 argv that begins with ``vllm``, ``serve``), ``pieces`` (one more command line in parts: its head, then a part a
 flag), ``deep`` (build the engine's configuration too), ``schema`` (list the flags, see ``flag_schema.py``,
-whose text then stands in front of this one).
+whose text, and that of ``identity.py``, stands in front of this one).
 
-Prints a marker and one line of JSON: ``version``, ``names`` (every option), ``parsers``, ``seconds``,
-``schema``, and ``verdicts``, one a line: ``stage`` ("" when all is well, else ``parse``, ``validate``,
-``server`` or ``config``), ``message``, ``type`` (the exception's name) and ``bind`` (why the API's address
-can't be listened on, "" where it can). The line in pieces comes first; ``alone`` has the parser's message to
-each of its flags by itself, and ``rest`` the verdict without those that were refused so. vLLM logs to
-standard output: what stands before the marker is its log.
+Prints a marker and one line of JSON: ``version``, ``platform`` (cuda, cpu, ...), ``identity``, ``names``
+(every option), ``parsers``, ``seconds``, ``schema``, and ``verdicts``, one a line: ``stage`` ("" when all is
+well, else ``parse``, ``validate``, ``server`` or ``config``), ``message``, ``type`` (the exception's name) and
+``bind`` (why the API's address can't be listened on, "" where it can). The line in pieces comes first;
+``alone`` has the parser's message to each of its flags by itself, and ``rest`` the verdict without those that
+were refused so. vLLM logs to standard output: what stands before the marker is its log.
 """
 
 import contextlib
@@ -235,6 +235,10 @@ class Judge:
         verdicts = [verdict(self.parser, self.serve, argv, deep) for argv in lines]
         told: dict[str, Any] = {
             "version": self.version,
+            "platform": str(
+                getattr(importlib.import_module("vllm.platforms").current_platform, "device_type", "")
+            ),
+            "identity": globals()["identity"](),
             "names": option_names(self.serve_parser),
             "parsers": {"tool": registered("tool"), "reasoning": registered("reasoning")},
             "verdicts": verdicts,

@@ -12,19 +12,11 @@ import os
 import signal
 import socket
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 SOCKET = "socket"
 REACHED = 10  # exit status of a fork that came to vLLM's configuration
-
-
-def installed() -> "tuple[str, int]":
-    """What tells this vLLM from one installed over it later."""
-    found = metadata.distribution("vllm")
-    path = Path(str(found.locate_file("vllm/__init__.py")))
-    return found.version, path.stat().st_mtime_ns if path.exists() else 0
 
 
 def respond(judge: Any, connection: socket.socket, limit: int) -> int:
@@ -73,8 +65,9 @@ def main(idle: int, limit: int) -> None:
         server.bind(SOCKET)
         server.listen(8)
         server.settimeout(idle)
-        known = installed()
-        judge = importlib.import_module("judge").Judge(True)
+        module = importlib.import_module("judge")
+        known = module.identity()
+        judge = module.Judge(True)
         warm = False
         while True:
             try:
@@ -82,7 +75,8 @@ def main(idle: int, limit: int) -> None:
             except TimeoutError:
                 break
             with connection:
-                if installed() != known:
+                # Another vLLM was installed over this one: what is loaded is no longer what would run.
+                if module.identity() != known:
                     break
                 connection.settimeout(limit)
                 status = respond(judge, connection, limit)

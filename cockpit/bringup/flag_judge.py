@@ -1,0 +1,213 @@
+"""All flag checks together: the rules, vLLM's own verdict, memory, the hosts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cockpit.bringup import flag_cache
+from cockpit.bringup.events import now
+from cockpit.bringup.flag_hosts import (
+    HostFacts,
+    ask_hosts,
+    environment_problems,
+    gpus_of,
+    memory_of,
+)
+from cockpit.bringup.session import Session
+from cockpit.cluster.environment import environment_for
+from cockpit.model.command import Command, Completed
+from cockpit.model.finding import Problem, Severity
+from cockpit.model.profile import Profile
+from cockpit.runtime.detached import ProcessState
+from cockpit.runtime.docker import DockerEnvironment
+from cockpit.runtime.prelude import NO_ENVIRONMENT
+from cockpit.runtime.runtime import Runtime
+from cockpit.serving import flag_environment, flag_rules
+from cockpit.serving.arguments import serve_argv
+from cockpit.serving.backend_rule import backend_problems
+from cockpit.serving.deep import (
+    LIMIT,
+    identity_command,
+    judge_command,
+    model_command,
+    once_text,
+    parse_identity,
+    question,
+)
+from cockpit.serving.memory_fit import ModelFacts, parse_model_facts
+from cockpit.serving.memory_fit_problems import memory_problems, ranks_per_host
+from cockpit.serving.parser_check import Verdicts, read_verdicts, serve_pieces, verdict_problems
+from cockpit.serving.schema import Schema, schema_of_answer
+from cockpit.serving.schema_check import schema_problems
+
+_ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+
+
+@dataclass(frozen=True, slots=True)
+class FlagCheck:
+    """The checks' answer. ``vllm`` is the version that judged: the runtime's own, or, where ``source`` is
+    shipped, one whose flags the cockpit brings along. ``seconds`` is what vLLM took, of which its import."""
+
+    vllm: str
+    problems: tuple[Problem, ...]
+    command: tuple[str, ...]
+    source: str = "runtime"
+    schema: Schema | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        """The problems that stand against a launch."""
+        return self._of(Severity.ERROR)
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        """The problems to be shown before a launch."""
+        return self._of(Severity.WARNING)
+
+    def _of(self, severity: Severity) -> tuple[Problem, ...]:
+        return tuple(problem for problem in self.problems if problem.severity is severity)
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as the contract has it."""
+        return {
+            "vllm": self.vllm,
+            "source": self.source,
+            "findings": [problem.to_json() for problem in self.problems],
+            "command": list(self.command),
+            "seconds": dict(self.seconds),
+        }
+
+
+def serve_environment(profile: Profile) -> Mapping[str, str]:
+    """Everything the serve's environment needs beside what the runtime gives."""
+    return {**environment_for(profile, profile.head), **profile.serve.env}
+
+
+def planned_command(profile: Profile, runtime: Runtime) -> Command:
+    """The question to vLLM as a launch asks it."""
+    asked = question(serve_pieces(profile), deep=True, schema=True)
+    return judge_command(profile, runtime, asked, serve_environment(profile))
+
+
+async def check_flags(session: Session, *, deep: bool = False, keep: bool = False) -> FlagCheck:
+    """Every check, all problems together, the worst first. With ``deep`` vLLM builds its engine configuration
+    too; with ``keep`` it stays loaded on the head, so that the next check takes a fraction of a second.
+
+    Raises ``NoVerdictError`` where vLLM can't be asked, and what the session raises.
+    """
+    # Here, for the steps import this module.
+    from cockpit.bringup.steps.launch import last_run
+
+    profile = session.profile
+    run = await last_run(session)
+    running = run is not None and run.process.state is ProcessState.RUNNING
+    hosts = await ask_hosts(session)
+    verdicts, schema = await _ask_vllm(session, deep=deep, keep=keep)
+    problems = [
+        *backend_problems(profile, await gpus_of(session, hosts.samples)),
+        *flag_environment.port_problems(profile),
+        *verdict_problems(verdicts, profile),
+        *flag_environment.environment_problems(profile),
+        *environment_problems(profile, hosts.environments),
+    ]
+    bound = flag_environment.bind_problem(profile, _bind(verdicts))
+    problems += [bound] if bound and not running else []
+    problems += await _model_problems(session, verdicts, schema, hosts, running=running)
+    seconds = verdicts.answer.get("seconds", {})
+    return FlagCheck(verdicts.version, ordered(problems), serve_argv(profile), "runtime", schema, seconds)
+
+
+def check_offline(profile: Profile) -> FlagCheck:
+    """What can be said without any host: by the flags this runtime gave earlier, else by shipped ones."""
+    schema = flag_cache.offline(profile)
+    problems = (
+        *backend_problems(profile, {}),
+        *flag_environment.port_problems(profile),
+        *flag_environment.environment_problems(profile),
+        *schema_problems(profile, schema, sure=schema.source == "runtime"),
+        *flag_rules.parser_problems(profile, {}, schema),
+    )
+    return FlagCheck(schema.version, ordered(problems), serve_argv(profile), schema.source, schema)
+
+
+def ordered(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """The worst first; of two that blame the same flag with the same change the first stays."""
+    kept: dict[object, Problem] = {}
+    for problem in problems:
+        changes = json.dumps([fix.change for fix in problem.fix if fix.change], sort_keys=True)
+        same = (problem.flag, problem.severity, changes) if changes != "[]" else (problem.flag, problem.message)
+        kept.setdefault(same, problem)
+    return tuple(sorted(kept.values(), key=lambda problem: _ORDER.index(problem.severity)))
+
+
+async def schema_for(session: Session) -> Schema:
+    """The flags of the runtime's vLLM: kept ones of the very vLLM that is installed, else asked for now."""
+    schema = flag_cache.load(await _identity(session))
+    if schema is not None:
+        return schema
+    _, asked = await _ask_vllm(session, deep=False, keep=False)
+    return asked or flag_cache.offline(session.profile)
+
+
+async def _ask_vllm(session: Session, *, deep: bool, keep: bool) -> tuple[Verdicts, Schema | None]:
+    profile = session.profile
+    known = flag_cache.load(await _identity(session))
+    asked = question(serve_pieces(profile), deep=deep, schema=known is None)
+    command = judge_command(profile, session.runtime, asked, serve_environment(profile), keep=keep)
+    completed = await session.run(command, check=False)
+    if completed.status == NO_ENVIRONMENT and isinstance(session.runtime, DockerEnvironment):
+        completed = await _ask_image(session, session.runtime, asked)
+    verdicts = read_verdicts(completed.stdout, completed.stderr)
+    if known is None and verdicts.answer.get("schema"):
+        known = schema_of_answer(verdicts.answer, at=now().isoformat(timespec="seconds"))
+        identity = verdicts.answer.get("identity") or {}
+        flag_cache.save(profile, str(identity.get("digest", "")), known)
+    return verdicts, known
+
+
+async def _ask_image(session: Session, runtime: DockerEnvironment, asked: Mapping[str, Any]) -> Completed:
+    """No container of ours runs: the image is asked in a throw-away one."""
+    head = session.profile.head
+    text = once_text(asked)
+    return await session.run(
+        runtime.image_script(head, text, "ask the image's vLLM about the flags", limit=LIMIT), check=False
+    )
+
+
+async def _identity(session: Session) -> str:
+    completed = await session.ask(identity_command(session.profile, session.runtime))
+    return parse_identity(completed.stdout) if completed.status == 0 else ""
+
+
+def _bind(verdicts: Verdicts) -> str:
+    return (verdicts.rest or verdicts.verdicts[0]).bind
+
+
+async def _model_problems(
+    session: Session, verdicts: Verdicts, schema: Schema | None, hosts: HostFacts, *, running: bool
+) -> list[Problem]:
+    """Parsers that fit the model, what harms on GB10, and memory; a CPU build takes no share of a GPU's."""
+    profile = session.profile
+    model = await _model(session)
+    problems = list(flag_rules.parser_problems(profile, model.config if model else {}, schema))
+    if hosts.gb10:
+        weights = model.total() if model else 0
+        problems += flag_rules.gb10_problems(profile, weights=weights, schema=schema)
+    if verdicts.answer.get("platform") != "cpu":
+        gpus = {name: len(sample.gpus) for name, sample in hosts.samples.items()}
+        memory = memory_of(hosts.samples, ranks_per_host(profile, gpus))
+        problems += memory_problems(profile, model, memory, schema, running=running)
+    return problems
+
+
+async def _model(session: Session) -> ModelFacts | None:
+    command = model_command(session.profile, session.runtime, serve_environment(session.profile))
+    completed = await session.ask(command)
+    try:
+        return parse_model_facts(completed.stdout) if completed.status == 0 else None
+    except ValueError:
+        return None
