@@ -121,7 +121,7 @@ def read(source: Source, index: int) -> Reading:
     found = scan(source.data, _texts())
     cache = _Cache(source)
     reading = Reading(source, index, found.lines, [])
-    reading.blocks = list(_blocks(cache, found))
+    reading.blocks = _blocks(cache, found)
     hits = list(_hits(cache, found, reading))
     reading.starts = _starts(hits)
     reading.hits = hits
@@ -129,21 +129,19 @@ def read(source: Source, index: int) -> Reading:
     return reading
 
 
-def _blocks(cache: _Cache, found: Scan) -> Iterator[Block]:
-    source, end = cache.source, 0
+def _blocks(cache: _Cache, found: Scan) -> list[Block]:
+    source, blocks = cache.source, list[Block]()
     for offset, line in found.places.get(_MARK, Places()):
-        raw = text_at(source.data, offset)
-        text = _segment(raw, tracebacks.MARK)
-        after = tracebacks.numbered(lines_after(source.data, offset, tracebacks.MOST), line)
-        head = cache.parse(text)
-        if line <= end and head.text.startswith(tracebacks.MARK):
+        text = _segment(text_at(source.data, offset), tracebacks.MARK)
+        if _block_of(blocks, cache.parse(text), line) is not None:
             continue
+        after = tracebacks.numbered(lines_after(source.data, offset, tracebacks.MOST), line)
         block = tracebacks.read_block((offset, line, text), after, cache.parse)
         for _, before in lines_before(source.data, offset, 1):
-            block.before = parse_line(before).text
+            block.before = cache.parse(before).text
         if block.raised:
-            yield block
-            end = block.end if not block.after else end
+            blocks.append(block)
+    return blocks
 
 
 def _hits(cache: _Cache, found: Scan, reading: Reading) -> Iterator[Hit]:
