@@ -25,6 +25,7 @@ from cockpit.model.command import Command
 from cockpit.tui import themes
 from cockpit.tui.actions import ACTIONS, BY_ID, Context, available, bindings
 from cockpit.tui.dialogs import Confirm, ConfirmHost, Help, key_question
+from cockpit.tui.reduce_steps import STOPPED
 from cockpit.tui.remember import recall, remember
 from cockpit.tui.screen import CockpitScreen
 from cockpit.tui.state import State
@@ -148,17 +149,20 @@ class CockpitApp(App[None]):
         read_only: bool = False,
         store: Store | None = None,
         feed: MakeFeed = live_feed,
+        remembers: bool = True,
     ) -> None:
         super().__init__()
         self.profile_name = profile or recall() or ""
         self.store = store or Store(self.profile_name, read_only=read_only)
         self._make_feed = feed
+        self._remembers = remembers
         self._feed: Feed | None = None
         self._painted = -1
         self._asking = asyncio.Lock()
         self._wanted_log: Key | None = None
         self._usable: tuple[bool, ...] = ()
         self._had_finding = False
+        self._had_failure: StepName | None = None
         self._load_themes()
         if os.environ.get("SSH_CONNECTION"):
             self.animation_level = "none"
@@ -211,7 +215,7 @@ class CockpitApp(App[None]):
     async def _open(self) -> None:
         await asyncio.to_thread(importlib.import_module, "cockpit.tui.live")
         await self.feed.open(self.profile_name)
-        if self.state.profile is not None:
+        if self.state.profile is not None and self._remembers:
             await asyncio.to_thread(remember, self.profile_name)
         await asyncio.to_thread(importlib.import_module, "plotext")
         self.cockpit.plotting()
@@ -245,10 +249,21 @@ class CockpitApp(App[None]):
         if found and not self._had_finding:
             self._show("why")
         self._had_finding = found
+        self._follow_failure(state, found)
         if self._wanted_log is None or self._wanted_log[1] == "serve":
             source = self.feed.serve_source() if self._feed else None
             if source is not None and (source.host, source.name, source.run) != self._wanted_log:
                 self._look_at(source)
+
+    def _follow_failure(self, state: State, found: bool) -> None:
+        """A step that failed here is selected, and shows why unless its cause is shown already."""
+        failed = next((step.name for step in state.steps if step.state in STOPPED), None)
+        if failed is not None and failed is not self._had_failure and not self.cockpit.lower.writing:
+            self.cockpit.steps.selected = failed
+            if not found:
+                self._show_step()
+                self._show("details")
+        self._had_failure = failed
 
     def _usage(self) -> Context:
         return Context(self.state, self.cockpit.selected)

@@ -61,19 +61,22 @@ def memory_lines(host: HostView, state: State, width: int) -> list[Line]:
         parts, memory.total, max(4, width - 8 - len(figures)), share * memory.total if share else None
     )
     lines = [Content.assemble(label("Memory"), bar, (figures, "bold"))]
-    told: list[str | tuple[str, str]] = [("█ ", "$text-primary"), f"GPU {words.gib(gpu)} · "] if shared else []
-    if shared and memory.gpu_processes is None:
-        told = [("█ ", "$text-primary"), "GPU unknown · "]
+    told: list[str | tuple[str, str]] = []
+    if shared:
+        known = "unknown" if memory.gpu_processes is None else words.gib(gpu)
+        told = [("█ ", "$text-primary"), f"GPU {known}  "]
     told += [
         ("▓ ", "$text-accent"),
-        f"{'other' if shared else 'used'} {words.gib(used - gpu)} · ",
+        f"{'other' if shared else 'used'} {words.gib(used - gpu)}  ",
         ("░ ", "$text-success"),
-        f"cache {words.gib(cache)} · ",
+        f"cache {words.gib(cache)}  ",
         ("· ", MUTED),
         f"free {words.gib(memory.available - cache)}",
         *_pressure(sample),
     ]
-    lines.append(Content.assemble(label(""), *told).truncate(width, ellipsis=True))
+    legend = Content.assemble(*told)
+    indent = max(0, min(8, width - legend.cell_length))
+    lines.append(Content.assemble(" " * indent, legend).truncate(width, ellipsis=True))
     return lines + [line for g in sample.gpus if (line := gpu_memory(g, utilisation(state), width))]
 
 
@@ -81,9 +84,9 @@ def _pressure(sample: Sample) -> Iterable[tuple[str, str]]:
     memory = sample.memory
     swap = memory.swap_total - memory.swap_free
     if swap > words.GIB / 20:
-        yield (f" · swap {words.gib(swap)}", "$text-warning")
+        yield (f"  swap {words.gib(swap)}", "$text-warning")
     if memory.pressure is not None and memory.pressure >= 1:
-        yield (f" · pressure {memory.pressure:.0f} %", "$text-warning")
+        yield (f"  pressure {memory.pressure:.0f} %", "$text-warning")
 
 
 def gpu_memory(gpu: Gpu, share: float | None, width: int) -> Line | None:
@@ -143,7 +146,8 @@ def ray_line(host: HostView, state: State, width: int) -> Line:
             text = text.replace(" GPU", f" of {len(host.sample.gpus)} GPU", 1)
         line = Content.assemble(label("Ray"), (f"{mark} ", style), clean(text))
     elif state.ray_error:
-        line = Content.assemble(label("Ray"), ("○ ", MUTED), f"not running: {clean(state.ray_error)}")
+        why = f": {clean(state.ray_error)}" if host is state.hosts[0] else ""
+        line = Content.assemble(label("Ray"), ("○ ", MUTED), f"no cluster{why}")
     else:
         line = Content.assemble(label("Ray"), ("· not asked yet", MUTED))
     return line.truncate(width, ellipsis=True)

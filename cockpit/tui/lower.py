@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.reactive import reactive
-from textual.widgets import ContentSwitcher, Static
+from textual.widgets import ContentSwitcher, Input, Static
 
 from cockpit.logs.log import Log
 from cockpit.logs.sanitise import clean
@@ -101,6 +101,11 @@ class Lower(Vertical):
                 view.focus()
         elif found:
             self.query_one(found).focus()
+
+    @property
+    def writing(self) -> bool:
+        """Whether a prompt is being written: what is shown stays then."""
+        return self.pane == "prompt" and self.query_one("#prompt Input", Input).has_focus
 
     @property
     def shown_log(self) -> Log | None:

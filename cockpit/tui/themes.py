@@ -62,7 +62,12 @@ def parse(text: str, where: str) -> Theme:
     colours = {key: data[key] for key in _COLOURS if key in data}
     for key, value in {**colours, **variables}.items():
         _colour(where, key, value)
-    return Theme(name=data["name"], dark=bool(data.get("dark", True)), variables=dict(variables), **colours)
+    return Theme(
+        name=data["name"],
+        dark=bool(data.get("dark", True)),
+        variables={**_shades(data), **variables},
+        **colours,
+    )
 
 
 def _shades(data: dict[str, Any]) -> dict[str, str]:

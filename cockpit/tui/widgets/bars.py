@@ -20,7 +20,7 @@ def header(state: State, width: int) -> Content:
     left = Content.assemble((" Spark Cockpit ", "bold $text-primary"), " ", (clean(state.name), "bold"))
     if state.read_only:
         left = Content.assemble(left, ("  read only", "$text-warning"))
-    right = Content.assemble(_run(state), " ")
+    right = Content.assemble(_run(state, named=width >= 100), " ")
     middle = _versions(state)
     room = width - left.cell_length - right.cell_length
     if middle.cell_length + 4 > room:
@@ -40,7 +40,7 @@ def _versions(state: State) -> Content:
     return Content.styled(" · ".join(parts), "$muted")
 
 
-def _run(state: State) -> Content:
+def _run(state: State, *, named: bool) -> Content:
     run, activity = state.run, state.activity
     doing = f"{activity.verb} {words.coarse(state.now - activity.began)}" if activity.busy else ""
     if state.profile_error:
@@ -48,17 +48,17 @@ def _run(state: State) -> Content:
     if run is None:
         asked = "no run yet" if state.looked_at else "asking the hosts …"
         return Content.assemble((doing or asked, "$text-accent" if doing else "$muted"))
-    name = f"run {clean(run.id)[-9:]}"
+    name = f"run {clean(run.id)[-9:]} · " if named else ""
     if run.ready:
-        return Content.assemble(name, " · ", ("✓ ready", "bold $text-success"), f" · {doing}" if doing else "")
+        return Content.assemble(name, ("✓ ready", "bold $text-success"), f" · {doing}" if doing else "")
     if run.running:
         spent = words.coarse(state.now - run.began) if run.began else ""
         told = " · ".join(part for part in ("◐ loading", spent) if part)
-        return Content.assemble(name, " · ", (told, "bold $text-accent"))
+        return Content.assemble(name, (told, "bold $text-accent"))
     status = "ended" if run.exit_status is None else f"ended, exit status {run.exit_status}"
     if doing:
-        return Content.assemble(name, f" {status} · ", (doing, "$text-accent"))
-    return Content.assemble(name, " · ", (status, "$text-warning"))
+        return Content.assemble(name, f"{status} · ", (doing, "$text-accent"))
+    return Content.assemble(name, (status, "$text-warning"))
 
 
 class Header(Widget):
@@ -117,14 +117,32 @@ class Footer(Widget):
         tail = Content.assemble(
             (" ^p ", "bold $text-accent"), "commands ", (" ? ", "bold $text-accent"), "help "
         )
-        line = Content("")
-        for display, label, enabled in self._keys():
-            if display == "?":
-                continue
-            key = (f" {display} ", "bold $text-accent" if enabled else "$faint")
-            item = Content.assemble(key, (f"{label} ", "" if enabled else "$faint"))
-            if line.cell_length + item.cell_length + tail.cell_length > width:
-                continue
-            line = Content.assemble(line, item)
+        keys = [key for key in self._keys() if key[0] != "?"]
+        room = width - tail.cell_length
+        chosen = set(_fitting([key for key in keys if key[2]], room))
+        room -= sum(_item(*key).cell_length for key in chosen)
+        chosen |= set(_fitting([key for key in keys if not key[2]], room))
+        line = Content.assemble(*(_item(*key) for key in keys if key in chosen))
         gap = " " * max(0, width - line.cell_length - tail.cell_length)
         return Content.assemble(line, gap, tail)
+
+
+Hint = tuple[str, str, bool]
+"""A key, what it does, whether it can be used now."""
+
+
+def _item(display: str, label: str, enabled: bool) -> Content:
+    key = (f" {display} ", "bold $text-accent" if enabled else "$faint")
+    return Content.assemble(key, (f"{label} ", "" if enabled else "$faint"))
+
+
+def _fitting(keys: list[Hint], room: int) -> list[Hint]:
+    """As many of ``keys``, in order, as there is room for."""
+    fitting = []
+    for key in keys:
+        width = _item(*key).cell_length
+        if width > room:
+            break
+        room -= width
+        fitting.append(key)
+    return fitting

@@ -16,6 +16,8 @@ from cockpit.logs.sanitise import clean
 from cockpit.tui import words
 from cockpit.tui.state import State, StepView
 
+PASSED = frozenset({StepState.DONE, StepState.NOT_NEEDED})
+
 
 def phase_words(state: State) -> str:
     """How far the load is, in a few words."""
@@ -40,7 +42,7 @@ def note(step: StepView, state: State) -> str:
     if step.name is StepName.LOAD and state.loading and step.state is StepState.READY_TO_RUN:
         return phase_words(state) or "loading"
     if step.state is StepState.WAITING:
-        return clean(step.reason) if len(step.reason) < 30 else "waiting"
+        return clean(step.reason) if step.reason and len(step.reason) < 26 else "waiting"
     return words.STATE_WORDS[step.state]
 
 
@@ -141,15 +143,20 @@ class StepList(Widget, can_focus=True):
         return row.stylize("reverse") if here and self.has_focus else row
 
     def _line(self) -> Content:
-        width = max(20, self.content_size.width)
-        full = [self._item(step, long=True) for step in self.state.steps]
-        if sum(item.cell_length for item in full) + len(full) - 1 <= width:
-            return Content(" ").join(full)
-        return (
-            Content("")
-            .join([self._item(step, long=step.name is self.selected) for step in self.state.steps])
-            .truncate(width, ellipsis=True)
-        )
+        """All names where there is room, else without those of steps that are done, else the selected one's."""
+        width, steps = max(20, self.content_size.width), self.state.steps
+        passed = {step.name for step in steps if step.state in PASSED} - {self.selected}
+        others = {step.name for step in steps} - {self.selected}
+        none: set[StepName] = set()
+        line = Content("")
+        for short in (none, passed, others):
+            line = Content("")
+            for step in steps:
+                gap = "" if step.name in short else " "
+                line = Content.assemble(line, gap, self._item(step, long=step.name not in short))
+            if line.cell_length <= width:
+                break
+        return line.truncate(width, ellipsis=True)
 
     def _item(self, step: StepView, *, long: bool) -> Content:
         colour = words.COLOURS[step.state]
@@ -157,7 +164,7 @@ class StepList(Widget, can_focus=True):
         if not long:
             return Content.assemble(mark)
         here = step.name is self.selected
-        parts = [mark, (f" {step.title}", "bold" if here else "")]
+        parts = [mark, (f" {step.title}", "bold underline" if here else "")]
         narrow = self.content_size.width < 110
         if step.state is StepState.RUNNING or (here and narrow):
             parts.append((f" {note(step, self.state)}", colour))
