@@ -8,10 +8,10 @@ from ipaddress import ip_address
 _SECRETS = (
     re.compile(r"\bhf_[A-Za-z0-9]{8,}"),
     re.compile(r"\b(?:sk|ghp|gho|github_pat|nvapi|xox[bp])[-_][A-Za-z0-9_-]{8,}"),
-    re.compile(r"(?i)(?<=bearer )[\w.~+/=-]{6,}"),
+    re.compile(r"(?i)(?<=bearer )(?!\[secret-)[\w.~+/=-]{6,}"),
     re.compile(
         r"(?i)(?:(?<=token[=:])|(?<=token: )|(?<=token': ')|(?<=api[-_]key[=:'\" ])|(?<=api[-_]key': ')"
-        r"|(?<=api[-_]key': \[')|(?<=password[=:])|(?<=secret[=:])|(?<=_KEY=)|(?<=_TOKEN=))[^\s'\",\]})]{4,}"
+        r"|(?<=api[-_]key': \[')|(?<=password[=:])|(?<=secret[=:])|(?<=_KEY=)|(?<=_TOKEN=))(?!\[secret-)[^\s'\",\]})]{4,}"
     ),
     re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),
 )
@@ -31,7 +31,7 @@ class Mask:
 
     def _mark(self, kind: str, value: str) -> str:
         count = sum(known == kind for known, _ in self._marks) + 1
-        return self._marks.setdefault((kind, value), f"<{kind}-{count}>")
+        return self._marks.setdefault((kind, value), f"[{kind}-{count}]")
 
     def text(self, text: str) -> str:
         """``text`` with what is private masked."""

@@ -31,7 +31,7 @@ def report(explanation: Explanation, sources: Sequence[Source], facts: Mapping[s
     for number, finding in enumerate(explanation.findings, 1):
         parts += _finding(number, finding, sources)
     if explanation.next:
-        parts += ["## What else to collect", "", *(f"* {_one_line(step)}" for step in explanation.next), ""]
+        parts += ["## What else to collect", "", *(f"* {_prose(step)}" for step in explanation.next), ""]
     parts += [
         "Host names stay; secrets, user names and addresses are masked, the same value by the same mark.",
         "",
@@ -56,11 +56,17 @@ def _launch(told: Situation) -> dict[str, str]:
 
 
 def _cell(text: str) -> str:
-    return _one_line(text).replace("|", "\\|")
+    return _prose(text).replace("|", "\\|")
 
 
 def _one_line(text: str) -> str:
-    return clean(strip_ansi(text)).replace("\n", " ")
+    """A text of a log as one line that ends no fence."""
+    return clean(strip_ansi(text)).replace("\n", " ").replace("```", "'''")
+
+
+def _prose(text: str) -> str:
+    """The same outside a fence, where tags would be read."""
+    return _one_line(text).replace("<", "&lt;")
 
 
 def _table(rows: Mapping[str, str]) -> Iterable[str]:
@@ -75,23 +81,23 @@ def _logs(sources: Sequence[Source]) -> Iterable[str]:
     yield ""
     for source in sources:
         host = f" of {source.host}" if source.host else ""
-        yield f"* {_one_line(source.name)} ({source.role}{host}, {len(source.data)} bytes)"
+        yield f"* {_prose(source.name)} ({source.role}{host}, {len(source.data)} bytes)"
     yield ""
 
 
 def _finding(number: int, finding: Finding, sources: Sequence[Source]) -> Iterable[str]:
-    where = f" on {_one_line(finding.host)}" if finding.host else ""
+    where = f" on {_prose(finding.host)}" if finding.host else ""
     yield f"## {number}. {finding.kind}{where} ({finding.severity.value}, {finding.confidence.value})"
-    yield from ("", _one_line(finding.cause), "")
+    yield from ("", _prose(finding.cause), "")
     for fix in finding.fix:
-        yield f"* {_one_line(fix.text)}" + (f" `{fix.change}`" if fix.change else "")
+        yield f"* {_prose(fix.text)}" + (f" `{fix.change}`" if fix.change else "")
     yield ""
     for evidence in finding.evidence:
         yield from _evidence(evidence, sources)
 
 
 def _evidence(evidence: Evidence, sources: Sequence[Source]) -> Iterable[str]:
-    yield f"{_one_line(evidence.file)}, line {evidence.line}:"
+    yield f"{_prose(evidence.file)}, line {evidence.line}:"
     yield from ("", "```text")
     source = next((one for one in sources if one.name == evidence.file), None)
     if source is None:
@@ -111,7 +117,7 @@ def _context(source: Source, line: int) -> Iterable[str]:
     ]
     for number, text in [*reversed(before), (line, text_at(source.data, offset)), *after]:
         mark = ">" if number == line else " "
-        yield f"{mark} {number:6} {_one_line(text)[:_LONG].replace('```', chr(39) * 3)}"
+        yield f"{mark} {number:6} {_one_line(text)[:_LONG]}"
 
 
 def _offset(source: Source, line: int) -> int:
