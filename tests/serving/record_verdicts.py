@@ -61,7 +61,7 @@ def preload() -> None:
     context = multiprocessing.get_context("fork")
     for name, module in list(sys.modules.items()):
         if name.startswith("vllm.") and "get_mp_context" in vars(module):
-            setattr(module, "get_mp_context", lambda: context)
+            module.get_mp_context = lambda: context
 
 
 def start(argv: list[str], log: Path, *, program: bool) -> int:
@@ -70,7 +70,10 @@ def start(argv: list[str], log: Path, *, program: bool) -> int:
         with log.open("wb") as output:
             vllm = str(Path(sys.executable).parent / argv[0])
             return subprocess.Popen(
-                [vllm, *argv[1:]], stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+                ["env", "--default-signal=INT", vllm, *argv[1:]],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             ).pid
     pid = os.fork()
     if pid:
@@ -78,6 +81,8 @@ def start(argv: list[str], log: Path, *, program: bool) -> int:
     status = 1
     try:
         os.setsid()
+        # A shell's background job has it ignored, and vLLM would inherit that.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
@@ -88,7 +93,7 @@ def start(argv: list[str], log: Path, *, program: bool) -> int:
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - whatever ends the line is its end
         import traceback
 
         traceback.print_exc()
@@ -154,12 +159,16 @@ def command(line: dict[str, Any], fill: dict[str, str]) -> list[str]:
     """The line as an argv."""
     base = [] if line.get("bare") else ["--enforce-eager", "--max-num-seqs", "4"]
     own = line["argv"]
-    where = [] if any("{busy}" in word or word.startswith(("--port", "--host")) for word in own) else [
-        "--host",
-        "127.0.0.1",
-        "--port",
-        "{port}",
-    ]
+    where = (
+        []
+        if any("{busy}" in word or word.startswith(("--port", "--host")) for word in own)
+        else [
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "{port}",
+        ]
+    )
     argv = ["vllm", "serve", *([] if line.get("modelless") else ["{model}"]), *own, *base, *where]
     return [re.sub(r"\{(model|port|busy|folder)\}", lambda match: fill[match[1]], word) for word in argv]
 
@@ -186,7 +195,11 @@ def record(lines: list[dict[str, Any]], model: str, *, program: bool) -> dict[st
                 stop(pid)
             told = "" if taken else words(log).replace(str(folder), "{folder}").replace(model, "{model}")
             verdicts[line["name"]] = {"taken": taken, "status": status, "words": told}
-            print(f"{time.monotonic() - began:6.1f} s  {line['name']}: {taken} {told}", file=sys.stderr, flush=True)
+            print(
+                f"{time.monotonic() - began:6.1f} s  {line['name']}: {taken} {told}",
+                file=sys.stderr,
+                flush=True,
+            )
     return verdicts
 
 

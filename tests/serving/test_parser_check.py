@@ -10,14 +10,15 @@ import pytest
 from cockpit.model.profile import FlagValue, Place, Profile, ServeSpec
 from cockpit.runtime.environment import environment
 from cockpit.serving.arguments import serve_argv
+from cockpit.serving.deep import judge_command, once_text, question
 from cockpit.serving.parser_check import (
     MARKER,
     NoVerdictError,
     clean_message,
     parse_verdict,
     read_verdicts,
-    verdict_command,
-    verdict_text,
+    serve_pieces,
+    verdict_problems,
 )
 
 from .conftest import ENV, Local, local_profile
@@ -84,6 +85,47 @@ def test_pydantics_frame_is_taken_off() -> None:
     assert clean_message("plain words") == "plain words"
 
 
+def test_every_flag_that_the_parser_refuses_is_told_and_the_rest_judged() -> None:
+    flags: dict[str, FlagValue] = {"dtype": "float17", "no-such-thing": 1, "port": 80, "max-model-len": 9000}
+    answer = {
+        "version": "0.32.0",
+        "names": NAMES,
+        "verdicts": [{"stage": "parse", "message": "argument --dtype: invalid choice"}],
+        "alone": [
+            "argument --dtype: invalid choice: 'float17' (choose from 'auto', 'float16')",
+            "unrecognized arguments: --no-such-thing 1",
+            "",
+            "",
+        ],
+        "rest": {
+            "stage": "config",
+            "message": "User-specified max_model_len (9000) is greater than the derived "
+            "max_model_len (max_position_embeddings=2048.0 or ...)",
+        },
+    }
+    verdicts = read_verdicts(MARKER + json.dumps(answer).encode())
+    problems = verdict_problems(verdicts, profile(flags))
+    assert [(one.flag, one.place.line) for one in problems if one.place] == [
+        ("dtype", 21),
+        ("no-such-thing", 22),
+        ("max-model-len", 24),
+    ]
+    assert problems[2].fix[0].change == {"set": {"serve.flags.max-model-len": 2048}}
+    assert problems[2].why.startswith("The model was made for 2048 tokens")
+
+
+def test_a_line_in_pieces_is_the_line() -> None:
+    one = profile({"tp": 2, "served-model-name": ["a", "b"], "enforce-eager": True})
+    assert tuple(word for piece in serve_pieces(one) for word in piece) == serve_argv(one)
+    assert serve_pieces(one)[1:] == (("-tp", "2"), ("--served-model-name", "a", "b"), ("--enforce-eager",))
+
+
+@pytest.mark.parametrize("output", [MARKER + b"{", MARKER + b"[]", MARKER + b'{"version": 1}'])
+def test_an_answer_that_is_none(output: bytes) -> None:
+    with pytest.raises(NoVerdictError, match="can't be read"):
+        read_verdicts(output)
+
+
 def test_no_answer_says_why() -> None:
     with pytest.raises(NoVerdictError, match="No module named 'vllm'"):
         parse_verdict(b"", profile(), b"Traceback\nModuleNotFoundError: No module named 'vllm'\n")
@@ -117,7 +159,7 @@ def test_the_real_vllm_judges_all_of_them(venv: Path, model: Path, state: Path) 
     """One call: vLLM's import is the most of it."""
     profiles = [local_profile(venv, ServeSpec(str(model), "", flags)) for flags, _, _ in CASES]
     local = Local(profiles[0], state)
-    text = verdict_text([serve_argv(one) for one in profiles], deep=True)
+    text = once_text(question(lines=[serve_argv(one) for one in profiles], deep=True))
     command = environment(profiles[0]).script(profiles[0].head, text, "ask", env=ENV, limit=240)
     completed = local.run(command)
     verdicts = read_verdicts(completed.stdout, completed.stderr)
@@ -132,7 +174,7 @@ def test_the_real_vllm_judges_all_of_them(venv: Path, model: Path, state: Path) 
 @pytest.mark.lab
 def test_the_profiles_own_command(venv: Path, model: Path, state: Path) -> None:
     one: Profile = local_profile(venv, ServeSpec(str(model), "", {"tensor-paralel-size": 2}))
-    completed = Local(one, state).run(verdict_command(one, environment(one), ENV))
+    completed = Local(one, state).run(judge_command(one, environment(one), question(serve_pieces(one)), ENV))
     (problem,) = parse_verdict(completed.stdout, one, completed.stderr)
     assert "The nearest it knows is --tensor-parallel-size" in problem.message
 
@@ -143,6 +185,7 @@ def test_an_environment_without_vllm(tmp_path: Path, state: Path) -> None:
 
     maker.create(tmp_path / "bare")
     bare = local_profile(tmp_path / "bare", ServeSpec("/models/x"))
-    completed = Local(bare, state).run(verdict_command(bare, environment(bare)), check=False)
+    command = judge_command(bare, environment(bare), question(serve_pieces(bare)))
+    completed = Local(bare, state).run(command, check=False)
     with pytest.raises(NoVerdictError, match="No module named 'vllm'"):
         parse_verdict(completed.stdout, bare, completed.stderr)
