@@ -22,7 +22,7 @@ from cockpit.hosts.errors import HostKeyUnknown
 from cockpit.logs.sanitise import clean
 from cockpit.logs.sources import Kind, Source
 from cockpit.model.command import Command
-from cockpit.tui import themes
+from cockpit.tui import themes, words
 from cockpit.tui.actions import ACTIONS, BY_ID, Context, available, bindings
 from cockpit.tui.dialogs import Confirm, ConfirmHost, Help, key_question
 from cockpit.tui.reduce_steps import STOPPED
@@ -277,7 +277,7 @@ class CockpitApp(App[None]):
     def _log_opened(self, key: Key, path: Path) -> None:
         if key == self._wanted_log:
             host, name, run = key
-            title = f"{name} · {host}" + (f" · run {run[-9:]}" if run else "")
+            title = f"{name} · {host}" + (f" · run {words.run_name(run)}" if run else "")
             self.run_worker(
                 self.cockpit.lower.show_log(path, title),
                 name="log",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cockpit.bringup.events import Event, Outcome
@@ -10,7 +11,7 @@ from cockpit.logs.sources import Source
 from cockpit.model.facts import Membership, Sample
 from cockpit.model.finding import Explanation
 from cockpit.model.profile import Profile
-from cockpit.model.progress import Progress
+from cockpit.model.progress import Phase, Progress
 from cockpit.serving.metrics import Metrics
 from cockpit.serving.prompt import PromptResult
 from cockpit.tui.state import FlagsView, LinkView
@@ -33,6 +34,13 @@ class ProfileFailed:
     """The profile can't be used."""
 
     error: str
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRead:
+    """How long each phase of earlier loads took, in seconds."""
+
+    loads: tuple[Mapping[Phase, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +142,9 @@ class LoadTold:
 
 @dataclass(frozen=True, slots=True)
 class LogGrew:
-    """The serve log of ``run`` has new bytes; ``eta`` is the time that is left, in seconds, where known."""
+    """The serve log of ``run`` has new bytes."""
 
     run: str
-    eta: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +211,7 @@ Fact = (
     Ticked
     | ProfileLoaded
     | ProfileFailed
+    | EarlierRead
     | LinkChanged
     | Pinged
     | SampleTaken

@@ -24,11 +24,12 @@ from cockpit.model.command import Command
 from cockpit.model.errors import CockpitError
 from cockpit.model.profile import Profile
 from cockpit.runtime.environment import environment
+from cockpit.tui import earlier
 from cockpit.tui import facts as f
 from cockpit.tui.poll_head import HeadPoller
 from cockpit.tui.poll_host import HostPoller
 from cockpit.tui.poll_log import Key, Logs, key_of
-from cockpit.tui.state import FlagsView
+from cockpit.tui.state import FlagsView, RunView
 from cockpit.tui.store import Store
 
 
@@ -63,6 +64,7 @@ class Live:
             self.store.apply(f.ProfileFailed(str(error)))
             return
         self.store.apply(f.ProfileLoaded(profile))
+        self.store.apply(f.EarlierRead(earlier.read(profile.name)))
         await asyncio.to_thread(importlib.import_module, "asyncssh")
         await self._begin(profile)
 
@@ -123,9 +125,21 @@ class Live:
         before = self.store.state.run
         self.store.apply(fact)
         run = self.store.state.run
-        if self._logs is not None and run is not None and (before is None or before.id != run.id):
-            self._logs.wake()
+        if run is not None:
+            if self._logs is not None and (before is None or before.id != run.id):
+                self._logs.wake()
+            self._remember_load(before, run)
         self._follow_serve()
+
+    def _remember_load(self, before: RunView | None, run: RunView) -> None:
+        """A load that was watched from its launch until it is ready tells how long the next will take."""
+        profile = self.store.state.profile
+        if profile is None or not run.ready or before is None or before.ready or before.id != run.id:
+            return
+        durations = earlier.observed(run.began, run.phases)
+        if durations is not None:
+            earlier.add(profile.name, durations)
+            self.store.apply(f.EarlierRead(earlier.read(profile.name)))
 
     def _opened(self, key: Key, path: Path) -> None:
         self.on_log(key, path)

@@ -116,6 +116,8 @@ def _detail(host: HostView, rank: RankView, phase: Phase, state: State, run: Run
     parts = [spent]
     if rank.detail and phase is rank.phase:
         parts.insert(0, clean(rank.detail))
+    if state.left and phase is rank.phase is run.phase:
+        parts.append(f"~{words.about(state.left)} until ready")
     silent = state.now - run.silent_since
     if silent > 20:
         parts.append(f"log silent for {words.coarse(silent)}")

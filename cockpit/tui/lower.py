@@ -126,13 +126,14 @@ class Lower(Vertical):
             self.notify(clean(f"{path}: {error.strerror}"), severity="error", markup=False)
             return
         before, self._log = self._log, log
+        short = title.partition(" · ")[0]
         panes = self.query(LogPane)
         if panes:
-            panes.first().show_log(log, title=title)
+            panes.first().show_log(log, title=short)
         else:
             box = self.query_one("#log")
             await box.remove_children()
-            await box.mount(LogPane(log, title=title))
+            await box.mount(LogPane(log, title=short))
         if before is not None:
             before.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -13,6 +14,7 @@ from cockpit.model.facts import Member, Sample
 from cockpit.model.finding import Explanation, Problem
 from cockpit.model.profile import HostSpec, Profile
 from cockpit.model.progress import Phase
+from cockpit.serving.eta import phase_eta
 from cockpit.serving.metrics import Metrics, Rates
 from cockpit.serving.prompt import PromptResult
 
@@ -122,7 +124,8 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """The last run. ``phase`` is how far the whole engine is; ``seen_at`` is when the host was last asked."""
+    """The last run. ``phase`` is how far the whole engine is; ``seen_at`` is when the host was last asked;
+    ``silent_since`` is when its log last grew; ``phases`` says when each phase was seen to begin."""
 
     id: str
     running: bool
@@ -133,8 +136,7 @@ class RunView:
     exit_status: int | None = None
     seen_at: float = 0.0
     silent_since: float = 0.0
-    eta: float | None = None
-    eta_at: float = 0.0
+    phases: tuple[tuple[Phase, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +221,7 @@ class State:
     explained_run: str = ""
     flags: FlagsView = field(default_factory=FlagsView)
     troubles: tuple[Trouble, ...] = ()
+    earlier: tuple[Mapping[Phase, float], ...] = ()
 
     def host(self, name: str) -> HostView | None:
         """The host called ``name``."""
@@ -232,6 +235,14 @@ class State:
     def loading(self) -> bool:
         """Whether a run is on its way to ready."""
         return self.run is not None and self.run.running and not self.run.ready
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until ready, by earlier loads of this profile; None where there was none."""
+        run = self.run
+        if run is None or not self.loading:
+            return None
+        return phase_eta(self.earlier, run.phase, self.now - run.phase_since)
 
     @property
     def serving(self) -> bool:

@@ -70,6 +70,8 @@ def reduce(state: State, fact: f.Fact) -> State:
             return _profile(state, fact)
         case f.ProfileFailed(error):
             return replace(state, profile_error=error)
+        case f.EarlierRead(loads):
+            return replace(state, earlier=loads)
         case f.LinkChanged() | f.Pinged() | f.SampleTaken() | f.ProbeFailed() | f.SourcesSeen():
             return _host(state, fact)
         case f.MembershipSeen() | f.RunSeen() | f.StepsSeen() | f.LookFailed():
@@ -158,19 +160,23 @@ def _run(state: State, fact: f.RunSeen) -> State:
         if state.explained_run != fact.id:
             state = replace(state, explanation=None, explained_run="")
         old = RunView(fact.id, fact.running, fact.ready, phase_since=state.now, silent_since=state.now)
-    phase = Phase.READY if fact.ready else old.phase
-    since = old.phase_since if phase is old.phase else state.now
     run = replace(
-        old,
+        _phase(old, Phase.READY, state.now) if fact.ready else old,
         running=fact.running,
         ready=fact.ready,
-        phase=phase,
-        phase_since=since,
         exit_status=fact.exit_status,
         began=fact.began or old.began,
         seen_at=state.now,
     )
     return replace(state, run=run, vllm_version=fact.vllm or state.vllm_version)
+
+
+def _phase(run: RunView, phase: Phase, now: float) -> RunView:
+    """``run`` in ``phase``, since when it was first seen there."""
+    if phase is run.phase and run.phases:
+        return run
+    since = run.phase_since if phase is run.phase else now
+    return replace(run, phase=phase, phase_since=since, phases=(*run.phases, (phase, now)))
 
 
 def _work_ended(state: State, fact: f.WorkEnded) -> State:
@@ -218,10 +224,10 @@ def _load(state: State, fact: f.LoadTold | f.LogGrew) -> State:
     if run is None or run.id != fact.run:
         return state
     if isinstance(fact, f.LogGrew):
-        return replace(state, run=replace(run, silent_since=state.now, eta=fact.eta, eta_at=state.now))
+        return replace(state, run=replace(run, silent_since=state.now))
     progress = fact.progress
-    if not run.ready and ORDER[progress.phase] > ORDER[run.phase]:
-        run = replace(run, phase=progress.phase, phase_since=state.now)
+    if not run.ready and (ORDER[progress.phase] > ORDER[run.phase] or not run.phases):
+        run = _phase(run, progress.phase, state.now)
     state = replace(state, run=replace(run, silent_since=state.now))
     return _on_host(state, fact.host, lambda host: hosts.with_progress(host, progress, state.now))
 

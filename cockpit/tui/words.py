@@ -114,6 +114,11 @@ def about(seconds: float) -> str:
     return f"{round(seconds / 60)} min"
 
 
+def run_name(run: str) -> str:
+    """A run's id, shortened to the part that tells it from others; remote text."""
+    return run.rpartition("-")[2]
+
+
 def plural(count: int, word: str) -> str:
     """``1 GPU``, ``2 GPUs``."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -48,11 +48,13 @@ def _run(state: State, *, named: bool) -> Content:
     if run is None:
         asked = "no run yet" if state.looked_at else "asking the hosts …"
         return Content.assemble((doing or asked, "$text-accent" if doing else "$muted"))
-    name = f"run {clean(run.id)[-9:]} · " if named else ""
+    name = f"run {clean(words.run_name(run.id))} · " if named else ""
     if run.ready:
         return Content.assemble(name, ("✓ ready", "bold $text-success"), f" · {doing}" if doing else "")
     if run.running:
         spent = words.coarse(state.now - run.began) if run.began else ""
+        left = state.left
+        spent += f", ~{words.about(left)} left" if left else ""
         told = " · ".join(part for part in ("◐ loading", spent) if part)
         return Content.assemble(name, (told, "bold $text-accent"))
     status = "ended" if run.exit_status is None else f"ended, exit status {run.exit_status}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import ClassVar
 
 from textual import events
@@ -17,6 +18,9 @@ from cockpit.tui import words
 from cockpit.tui.state import State, StepView
 
 PASSED = frozenset({StepState.DONE, StepState.NOT_NEEDED})
+
+
+LOUD = frozenset({StepState.FAILED, StepState.REFUSED, StepState.UNKNOWN})
 
 
 def phase_words(state: State) -> str:
@@ -42,7 +46,7 @@ def note(step: StepView, state: State) -> str:
     if step.name is StepName.LOAD and state.loading and step.state is StepState.READY_TO_RUN:
         return phase_words(state) or "loading"
     if step.state is StepState.WAITING:
-        return clean(step.reason) if step.reason and len(step.reason) < 26 else "waiting"
+        return f"waiting {clean(step.reason)}" if step.reason and len(step.reason) < 18 else "waiting"
     return words.STATE_WORDS[step.state]
 
 
@@ -119,8 +123,23 @@ class StepList(Widget, can_focus=True):
 
     def _content(self) -> Content:
         if self.column:
-            return Content("\n").join(self._row(step) for step in self.state.steps)
+            return Content("\n").join([*(self._row(step) for step in self.state.steps), *self._reason()])
         return self._line()
+
+    def _reason(self) -> list[Content]:
+        """Below the column, as far as there is room: why the selected step is as it is."""
+        step = next((step for step in self.state.steps if step.name is self.selected), None)
+        room = self.content_size.height - len(self.state.steps) - 1
+        width = max(20, self.content_size.width) - 2
+        if step is None or not step.reason or room < 1:
+            return []
+        where = f"{step.host}: " if step.host and not step.reason.startswith(step.host) else ""
+        text = clean(f"{where}{step.reason}", multiline=True)
+        lines = [part for line in text.split("\n") for part in wrap(line, width) or [""]]
+        if len(lines) > room:
+            lines = [*lines[: room - 1], "… d shows the rest"]
+        style = words.COLOURS[step.state] if step.state in LOUD else "$muted"
+        return [Content(""), *(Content.styled(f" {line}", style) for line in lines)]
 
     def _row(self, step: StepView) -> Content:
         width = max(20, self.content_size.width)
