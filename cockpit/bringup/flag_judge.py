@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,10 +88,15 @@ def serve_environment(profile: Profile) -> Mapping[str, str]:
     return {**environment_for(profile, profile.head), **profile.serve.env}
 
 
+def hub_secrets(profile: Profile) -> tuple[str, ...]:
+    """The profile's secrets that a gated model's configuration may need."""
+    return tuple(name for name in profile.serve.secrets if name.startswith(("HF_", "HUGGING")))
+
+
 def planned_command(profile: Profile, runtime: Runtime) -> Command:
     """The question to vLLM as a launch asks it."""
     asked = question(serve_pieces(profile), deep=True, schema=True)
-    return judge_command(profile, runtime, asked, serve_environment(profile))
+    return judge_command(profile, runtime, asked, serve_environment(profile), secrets=hub_secrets(profile))
 
 
 async def check_flags(session: Session, *, deep: bool = False, keep: bool = False) -> FlagCheck:
@@ -157,7 +163,9 @@ async def _ask_vllm(session: Session, *, deep: bool, keep: bool) -> tuple[Verdic
     profile = session.profile
     known = flag_cache.load(await _identity(session))
     asked = question(serve_pieces(profile), deep=deep, schema=known is None)
-    command = judge_command(profile, session.runtime, asked, serve_environment(profile), keep=keep)
+    secrets = tuple(name for name in hub_secrets(profile) if os.environ.get(name))
+    environment = serve_environment(profile)
+    command = judge_command(profile, session.runtime, asked, environment, keep=keep, secrets=secrets)
     completed = await session.run(command, check=False)
     if completed.status == NO_ENVIRONMENT and isinstance(session.runtime, DockerEnvironment):
         completed = await _ask_image(session, session.runtime, asked)

@@ -55,16 +55,28 @@ def judge_command(
     *,
     keep: bool = False,
     idle: int = IDLE,
+    secrets: tuple[str, ...] = (),
 ) -> Command:
     """Ask vLLM in the runtime on the head. A helper that runs is asked; where none does, one is started with
-    ``keep``, else vLLM is loaded for this question alone. ``parser_check.read_verdicts`` reads the output."""
+    ``keep``, else vLLM is loaded for this question alone. ``secrets`` are those of the serve's that vLLM needs
+    to read the model's configuration from the hub. ``parser_check.read_verdicts`` reads the output."""
     return runtime.script(
         profile.head,
-        judge_text(asked, environment, keep=keep, idle=idle),
+        _exported(secrets) + judge_text(asked, environment, keep=keep, idle=idle),
         "ask vLLM itself about the flags" + (", in a helper that stays loaded for a while" if keep else ""),
         env=environment,
+        secrets=secrets,
         limit=LIMIT,
     )
+
+
+def _exported(secrets: tuple[str, ...]) -> str:
+    """sh text that exports secrets, whose values come in on the way to the host."""
+    text = ""
+    for name in secrets:
+        word, body = heredoc(f"${{{name}}}")
+        text += f"{name}=$(cat {word}\n{body})\nexport {name}\n"
+    return text
 
 
 def once_text(asked: Mapping[str, Any]) -> str:
@@ -145,7 +157,7 @@ def _start(idle: int) -> str:
     for name, source in (("judge.py", judge_source()), ("helper.py", _source("warm_helper.py"))):
         word, body = heredoc(source)
         text += f'(umask 077; cat >"$F/{name}") {word} || exit\n{body}'
-    program = f'cd "$STATE/{UNIT}" && exec python helper.py {idle} {ANSWER}'
+    program = f'HERE=$PWD; cd "$STATE/{UNIT}" && exec python helper.py {idle} {ANSWER} "$HERE"'
     start = detached.start(UNIT, ["sh", "-c", program])
     return f'{text}echo "$KEY" >"$F/key"\n(\n{start}) >&2 || exit\n'
 

@@ -95,12 +95,16 @@ class Schema:
 
     def find(self, name: str) -> Flag | None:
         """The flag that a profile writes as ``name``: underscores, short names, ``no-`` and fields after a
-        dot are taken as vLLM takes them; None where there is none."""
+        dot are taken as vLLM takes them, and so is the beginning of a name that only one flag has; None where
+        there is none."""
         stem = canonical(name).partition(".")[0]
         found = self.by_name.get(stem) or self.by_option.get(f"-{name.lstrip('-').partition('.')[0]}")
         if found is None and stem.startswith("no-"):
             positive = self.by_name.get(stem.removeprefix("no-"))
             return positive if positive and positive.negations else None
+        if found is None and stem:
+            begun = {flag.name: flag for name, flag in self.by_name.items() if name.startswith(stem)}
+            return next(iter(begun.values())) if len(begun) == 1 else None
         return found
 
     def nearest(self, name: str) -> str:

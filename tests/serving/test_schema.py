@@ -59,6 +59,7 @@ def test_what_is_no_schema_is_refused(data: dict[str, Any]) -> None:
         ("no-enable-prefix-caching", "enable-prefix-caching"),
         ("compilation_config.cudagraph_mode", "compilation-config"),
         ("O", "optimization-level"),
+        ("gpu-memory-u", "gpu-memory-utilization"),
     ],
 )
 def test_every_spelling_finds_its_flag(written: str, name: str) -> None:

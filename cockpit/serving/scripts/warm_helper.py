@@ -1,9 +1,10 @@
 """Keeps vLLM's parser loaded and answers questions about command lines over a Unix socket in this folder.
 
-Arguments: seconds without a question after which it ends by itself, and seconds an answer may take. A
-connection is one question: a line of JSON as ``parser_verdict.py`` takes it, answered by a line of JSON, or
-by the end of the connection where there is no answer. Every question is answered by a fork, so that none
-leaves anything behind, and one that hangs or breaks takes only its fork with it.
+Arguments: seconds without a question after which it ends by itself, seconds an answer may take, and the folder
+that relative paths of a command line start from. A connection is one question: a line of JSON as
+``parser_verdict.py`` takes it, answered by a line of JSON, or by the end of the connection where there is no
+answer. Every question is answered by a fork, so that none leaves anything behind, and one that hangs or
+breaks takes only its fork with it.
 """
 
 import importlib
@@ -19,7 +20,7 @@ SOCKET = "socket"
 REACHED = 10  # exit status of a fork that came to vLLM's configuration
 
 
-def respond(judge: Any, connection: socket.socket, limit: int) -> int:
+def respond(judge: Any, connection: socket.socket, limit: int, where: str) -> int:
     """Answer one question in a fork; its exit status."""
     child = os.fork()
     if child:
@@ -29,9 +30,10 @@ def respond(judge: Any, connection: socket.socket, limit: int) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.alarm(limit)
         question = json.loads(connection.makefile("rb").readline())
+        Path("question").write_text(json.dumps(question))
+        os.chdir(where)
         answer = judge.answer(question)
         connection.sendall(json.dumps(answer).encode() + b"\n")
-        Path("question").write_text(json.dumps(question))
         deep = question["deep"] and any(one["stage"] in ("", "config") for one in answer["verdicts"])
         status = REACHED if deep else 0
     finally:
@@ -39,24 +41,28 @@ def respond(judge: Any, connection: socket.socket, limit: int) -> int:
         os._exit(status)
 
 
-def warm_up(judge: Any, limit: int) -> None:
+def warm_up(judge: Any, limit: int, where: str) -> None:
     """Build the configuration once in this process: what vLLM imports on the way is there for every fork."""
 
     def give_up(*_: Any) -> None:
         raise TimeoutError("the warm-up took too long")
 
+    own = Path.cwd()
+    question = {**json.loads(Path("question").read_text()), "schema": False}
     signal.signal(signal.SIGALRM, give_up)
     signal.alarm(limit)
     try:
-        judge.answer({**json.loads(Path("question").read_text()), "schema": False})
+        os.chdir(where)
+        judge.answer(question)
     except TimeoutError as error:
         print(error, flush=True)
     finally:
+        os.chdir(own)
         signal.alarm(0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
-def main(idle: int, limit: int) -> None:
+def main(idle: int, limit: int, where: str) -> None:
     """Answer until nobody asks any more."""
     os.umask(0o077)
     Path(SOCKET).unlink(missing_ok=True)
@@ -79,15 +85,15 @@ def main(idle: int, limit: int) -> None:
                 if module.identity() != known:
                     break
                 connection.settimeout(limit)
-                status = respond(judge, connection, limit)
+                status = respond(judge, connection, limit, where)
             if status == REACHED and not warm:
-                warm_up(judge, limit)
+                warm_up(judge, limit, where)
                 warm = True
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        main(int(sys.argv[1]), int(sys.argv[2]))
+        main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
     finally:
         Path(SOCKET).unlink(missing_ok=True)

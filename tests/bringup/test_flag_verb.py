@@ -1,0 +1,167 @@
+"""``spark-cockpit flags`` as a user calls it: on this machine with the real vLLM, and without any host."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cockpit.lab.environment import Environment
+
+PORT = 26311
+
+
+@dataclass(frozen=True, slots=True)
+class Cli:
+    """The command line with folders of its own."""
+
+    folder: Path
+
+    @property
+    def state(self) -> Path:
+        """The profile's state folder."""
+        return self.folder / "state" / "spark-cockpit" / "mine"
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run ``spark-cockpit`` to its end."""
+        names = {"XDG_STATE_HOME": "state", "XDG_CACHE_HOME": "cache", "XDG_CONFIG_HOME": "config"}
+        env = {**os.environ, **{name: str(self.folder / path) for name, path in names.items()}}
+        return subprocess.run(
+            [sys.executable, "-m", "cockpit", *arguments],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=400,
+        )
+
+    def json(self, *arguments: str) -> dict[str, Any]:
+        """What it answers with ``--json``."""
+        answer: dict[str, Any] = json.loads(self.run(*arguments, "--json").stdout)
+        return answer
+
+    def profile(self, environment: Path, model: str, flags: str, hosts: str = "") -> Path:
+        """A profile's file."""
+        path = self.folder / "mine.yaml"
+        path.write_text(
+            "name: mine # ours\n"
+            f"hosts:\n{hosts or '  - {name: here, address: local, role: head}'}\n"
+            f"runtime:\n  kind: native\n  venv: {environment}\n"
+            "  env: {HF_HUB_OFFLINE: 1, VLLM_NO_USAGE_STATS: 1, DO_NOT_TRACK: 1, VLLM_CPU_KVCACHE_SPACE: 1}\n"
+            f"serve:\n  model: {model}\n  flags:\n{flags}"
+        )
+        return path
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    """A command line of the test's own."""
+    return Cli(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    """One that the module's tests with the real vLLM share; its helper is ended in the end."""
+    made = Cli(tmp_path_factory.mktemp("flags"))
+    yield made
+    made.run("down", str(made.folder / "mine.yaml"))
+    assert not (made.state / "flags" / "socket").exists()
+
+
+FLAGS = f"""\
+    max-model-len: 99999 # too long
+    # a misspelt one
+    tensor-paralel-size: 1
+    dtype: bfloat
+    enforce-eager: true
+    port: {PORT}
+"""
+
+
+@pytest.mark.lab
+def test_everything_is_found_at_once_and_mended(
+    lab: Cli, lab_environment: Environment, lab_model: Path
+) -> None:
+    path = lab.profile(lab_environment.folder, str(lab_model), FLAGS)
+    found = lab.run("flags", str(path), "--deep", "--json")
+    told = json.loads(found.stdout)
+    assert (found.returncode, told["source"], told["vllm"]) == (4, "runtime", "0.32.0")
+    errors = [(one["flag"], one["line"]) for one in told["findings"] if one["severity"] == "error"]
+    assert errors == [("tensor-paralel-size", 11), ("dtype", 12), ("max-model-len", 9)]
+    mended = lab.run("flags", str(path), "--fix")
+    assert mended.returncode == 0, mended.stdout + mended.stderr
+    assert "-    tensor-paralel-size: 1\n" in mended.stderr
+    text = path.read_text()
+    assert "max-model-len: 2048 # too long" in text
+    assert "# a misspelt one" in text
+    assert "name: mine # ours" in text
+    again = lab.json("flags", str(path), "--deep")
+    assert [one for one in again["findings"] if one["severity"] != "note"] == []
+    assert again["command"][-2:] == ["--tensor-parallel-size", "1"]
+
+
+@pytest.mark.lab
+def test_flags_are_listed_and_kept_for_later(lab: Cli, lab_environment: Environment, lab_model: Path) -> None:
+    path = lab.profile(lab_environment.folder, str(lab_model), FLAGS)
+    listed = lab.json("flags", str(path), "--list", "executor")
+    assert listed["source"] == "runtime"
+    (backend,) = [one for one in listed["flags"] if one["flag"] == "distributed-executor-backend"]
+    assert "ray" in backend["suggestions"]
+    assert backend["help"]
+    text = lab.run("flags", str(path), "--list", "max-model-len").stdout
+    assert text.startswith("--max-model-len\nsize-or-auto")
+
+
+@pytest.mark.lab
+def test_up_refuses_and_a_forced_launch_says_so_in_its_record(
+    lab: Cli, lab_environment: Environment, lab_model: Path
+) -> None:
+    path = lab.profile(lab_environment.folder, str(lab_model), f"    max-model-len: 99999\n    port: {PORT}\n")
+    refused = lab.run("up", str(path), "--through", "launch")
+    assert refused.returncode == 4
+    assert "greater than the derived max_model_len" in refused.stdout + refused.stderr
+    assert not (lab.state / "runs" / "current").exists()
+    helped = lab.run("flags", str(path), "--deep")
+    assert helped.returncode == 4
+    assert (lab.state / "flags" / "socket").exists()
+    forced = lab.run("up", str(path), "--through", "launch", "--force")
+    assert forced.returncode == 0, forced.stdout + forced.stderr
+    record = json.loads((lab.state / "runs" / "current" / "record.json").read_text())
+    assert "greater than the derived max_model_len" in record["forced"]
+    assert not (lab.state / "flags" / "socket").exists()
+
+
+def test_without_its_host_a_profile_is_judged_by_shipped_flags(cli: Cli) -> None:
+    hosts = "  - {name: far, address: 127.0.0.1, port: 9, role: head}"
+    path = cli.profile(Path("/opt/vllm"), "/models/x", "    dtpye: auto\n    seed: abc\n", hosts)
+    found = cli.run("flags", str(path), "--json")
+    told = json.loads(found.stdout)
+    assert (found.returncode, told["source"]) == (3, "shipped")
+    assert [(one["flag"], one["severity"]) for one in told["findings"]] == [
+        ("dtpye", "warning"),
+        ("seed", "warning"),
+    ]
+    assert "far" in found.stderr
+    listed = cli.run("flags", str(path), "--list")
+    assert listed.returncode == 0
+    assert "--tensor-parallel-size" in listed.stdout
+    assert "flags that the cockpit brings along" in listed.stderr
+
+
+def test_the_missing_backend_is_told_without_any_host(cli: Cli) -> None:
+    hosts = (
+        "  - {name: far-1, address: 127.0.0.1, port: 9, role: head, fabric: {address: 10.0.0.1}}\n"
+        "  - {name: far-2, address: 127.0.0.1, port: 11, role: worker, fabric: {address: 10.0.0.2}}"
+    )
+    path = cli.profile(Path("/opt/vllm"), "/models/x", "    tensor-parallel-size: 2\n", hosts)
+    told = cli.json("flags", str(path))
+    (error,) = [one for one in told["findings"] if one["severity"] == "error"]
+    assert error["flag"] == "distributed-executor-backend"
+    assert error["fix"][0]["change"] == {"set": {"serve.flags.distributed-executor-backend": "ray"}}
