@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from cockpit.diagnosis.clock import may_end
 from cockpit.diagnosis.reading import Hit, Reading, recovered
+from cockpit.diagnosis.scan import text_at
 from cockpit.diagnosis.sources import CONTAINER, KERNEL, SERVE
 from cockpit.diagnosis.tracebacks import Block, Raised
 
@@ -162,15 +164,25 @@ def _covered(raised: Raised, known: set[int]) -> bool:
 
 def of_launch(items: list[Candidate], tried: Sequence[Attempt], gone: bool) -> list[Candidate]:
     """The candidates of all sources that are about this launch. Ray's files and the kernel's log hold older
-    things too: beside a server that is up they say nothing, and the kernel's log only tells why something
-    ended."""
+    things too: beside a server that is up Ray's say nothing, and the kernel's only what came after the
+    serve's last record."""
     serving = [one for one in tried if one.serves]
     own = [item for item in items if item.reading.source.role in SERVING]
     if not serving or own or gone:
         return items
+    last = max(
+        (hit.head.time for one in serving for hit in one.hits if _TIME.fullmatch(hit.head.time)), default=""
+    )
+    kernel = [item for item in items if item.reading.source.role == KERNEL and _ends(item, last)]
     if any(one.ready for one in serving):
-        return []
-    return [item for item in items if item.reading.source.role != KERNEL]
+        return kernel
+    return [*(item for item in items if item.reading.source.role != KERNEL), *kernel]
+
+
+def _ends(item: Candidate, last: str) -> bool:
+    if item.hit is None:
+        return False
+    return may_end(text_at(item.reading.source.data, item.hit.offset), last)
 
 
 def hints(tried: Sequence[Attempt], names: set[str], ip: str = "") -> list[Hit]:

@@ -12,10 +12,12 @@ from cockpit.diagnosis.guess import kind_of
 from cockpit.diagnosis.reading import Hit, Reading
 from cockpit.diagnosis.signatures import FixTemplate
 from cockpit.diagnosis.situation import Situation
+from cockpit.diagnosis.sources import KERNEL
 from cockpit.diagnosis.tracebacks import Raised
 from cockpit.model.finding import Confidence, Evidence, Finding, Fix, Severity
 
 _LONG = 600
+_KERNEL_HOST = re.compile(r"(?:^|[\d+Z\]] )([A-Za-z][\w.-]*) (?:kernel|systemd-oomd|earlyoom)(?:\[\d+\])?: ")
 
 
 class _Words(dict[str, str]):
@@ -67,7 +69,11 @@ def host_of(hit_ip: str, head_host: str, reading: Reading, hosts: Mapping[str, s
     """The host's name: by its address, else as NCCL names it, else the source's."""
     if hit_ip:
         return hosts.get(hit_ip, hit_ip)
-    return head_host or reading.source.host
+    return (
+        reading.source.host
+        if reading.source.role == KERNEL and reading.source.host
+        else head_host or reading.source.host
+    )
 
 
 def _address(hit: Hit, tried: Sequence[Attempt]) -> str:
@@ -115,7 +121,8 @@ def of_hit(
 ) -> Finding:
     """The finding of a hit. ``also`` is a second line worth showing: what the hint explains."""
     reading = next(one.reading for one in tried if one.reading.index == hit.source)
-    host = host_of(_address(hit, tried), hit.head.host, reading, hosts)
+    kernel = _KERNEL_HOST.search(hit.text) if reading.source.role == KERNEL else None
+    host = host_of(_address(hit, tried), kernel[1] if kernel else hit.head.host, reading, hosts)
     signature = hit.signature
     told = adjusted(hit, facts)
     variant = signature.variants.get(told.variant)

@@ -194,7 +194,20 @@ def test_a_rank_that_died_without_a_word_is_named_with_its_host() -> None:
 
 def test_an_old_kill_in_the_kernel_log_is_no_fault_of_a_healthy_server() -> None:
     log = Log().start().load().ready()
-    assert ask(log.source(), Source("kernel.log", "spark-b", KERNEL, KILLED)) == Explanation("ok")
+    old = KILLED.replace(b"T20:00:10", b"T18:30:10")
+    assert ask(log.source(), Source("kernel.log", "spark-b", KERNEL, old)) == Explanation("ok")
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [b"2026-11-30T20:00:10+0000", b"2026-11-30T21:00:10+01:00", b"Nov 30 20:00:10", b"[ 1234.567]"],
+)
+def test_a_kill_after_the_last_record_ended_it(stamp: bytes) -> None:
+    log = Log().start().load().ready()
+    line = KILLED.replace(b"2026-11-30T20:00:10+0000", stamp)
+    told = ask(log.source(), Source("kernel.log", "", KERNEL, line))
+    assert (told.status, told.findings[0].kind) == ("failed", "oom-unified-memory")
+    assert told.findings[0].host == "spark-b"
 
 
 def test_the_serves_own_cause_goes_before_the_kernels() -> None:
