@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cockpit.diagnosis.clock import may_end
-from cockpit.diagnosis.reading import Hit, Reading, recovered
+from cockpit.diagnosis.reading import SOFT, Hit, Reading, recovered
 from cockpit.diagnosis.scan import text_at
 from cockpit.diagnosis.sources import CONTAINER, KERNEL, SERVE
 from cockpit.diagnosis.tracebacks import Block, Raised
@@ -121,12 +121,13 @@ def _before(item: Candidate, stop: int, tried: Attempt) -> bool:
 
 def _counts(item: Candidate, tried: Attempt, dead: bool) -> bool:
     """Whether a candidate may speak: what came before the launch was ready is no cause; while it serves, an
-    error of a request is none either."""
+    error of a request is none either. A warning after which the load went on was survived."""
     if not tried.serves:
         return True
-    if not tried.ready:
-        return True
     dies = item.hit is not None and item.hit.signature.dies
+    if not tried.ready:
+        survived = item.hit is not None and item.hit.head.level in SOFT and item.line < tried.progress
+        return dead or dies or not survived
     return item.line > tried.ready and (dead or dies)
 
 

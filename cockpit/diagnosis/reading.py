@@ -17,7 +17,8 @@ from cockpit.diagnosis.tracebacks import Block, Raised
 from cockpit.logs.records import Line, parse_line, stream_of
 
 _MARK = tracebacks.MARK.encode()
-_SOFT = {"INFO", "WARNING", "DEBUG"}
+SOFT = {"INFO", "WARNING", "DEBUG"}
+"""Levels of records that name no failure."""
 _LOGGING_ERROR = "--- Logging error ---"
 _GONE_ON = ("hutdown", "hutting down", "xiting", "leaked", "destroy")
 LONGEST_TEXT = 4000
@@ -160,7 +161,7 @@ def _hits(cache: _Cache, found: Scan, reading: Reading) -> Iterator[Hit]:
 def _hit(cache: _Cache, signature: Signature, place: tuple[int, int, str], reading: Reading) -> Hit | None:
     offset, line, word = place
     head = cache.line(offset, line, word)
-    if head.level in _SOFT and not signature.any_level:
+    if head.level in SOFT and not signature.any_level:
         return None
     joined = [(offset, line, head.text)]
     if signature.lines > 1:
@@ -237,10 +238,10 @@ def _tail(source: Source, lines: int) -> list[tuple[int, int, Line]]:
 
 def recovered(block: Block) -> bool:
     """Whether the process went on as if nothing had happened after a bare traceback."""
-    if block.before.startswith(_LOGGING_ERROR) or block.head.level in _SOFT:
+    if block.before.startswith(_LOGGING_ERROR) or block.head.level in SOFT:
         return True
     after = block.after
-    if not block.bare or after is None or after.level not in _SOFT or "-" not in after.time[:3]:
+    if not block.bare or after is None or after.level not in SOFT or "-" not in after.time[:3]:
         return False
     own = block.head.process.startswith(("APIServer", "MainProcess")) or not block.head.process
     return own and not any(word in after.text for word in _GONE_ON)

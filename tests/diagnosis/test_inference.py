@@ -277,6 +277,16 @@ def test_compiling_is_no_stall(after: str) -> None:
     assert ask(log.source()) == Explanation("loading")
 
 
+def test_a_warning_after_which_the_load_went_on_was_survived() -> None:
+    log = Log().start()
+    log.raw(
+        HERE
+        + "h1:10:11 [0] misc/socket.cc:5 NCCL WARN socketStartConnect: Connect to 10.0.0.2<4> failed : No route to host"
+    )
+    assert ask(log.source()).findings[0].kind == "network-iface"
+    assert ask(log.load().source()) == Explanation("loading")
+
+
 def test_prefixes_of_a_container_tool_hide_nothing() -> None:
     for outer in ("vllm-1  | ", "2026-11-30T20:00:00.123456Z ", "2026-11-30T20:00:00.123Z stderr F "):
         log = Log(outer).start().load().traceback(THERE, OOM, source="worker.py:1").engine_failed()
