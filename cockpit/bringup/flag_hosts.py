@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from cockpit.bringup.session import Session
 from cockpit.cluster.backend import Backend, backend_of
+from cockpit.cluster.environment import environment_for
+from cockpit.cluster.errors import ClusterError
 from cockpit.model.facts import Sample
 from cockpit.model.finding import Fix, Problem, Severity
 from cockpit.model.profile import HostSpec, Profile
@@ -16,8 +20,10 @@ from cockpit.probes.answers import EnvironmentFacts, parse_environment
 from cockpit.probes.asked import Asked, merged
 from cockpit.probes.preflight import environment_command
 from cockpit.probes.sample import parse_sample, sample_command
+from cockpit.runtime.detached import ProcessState
 from cockpit.serving.arguments import BACKEND_FLAG
-from cockpit.serving.memory_fit import HostMemory
+from cockpit.serving.deep import model_command
+from cockpit.serving.memory_fit import HostMemory, ModelFacts, parse_model_facts
 
 GB10 = "GB10"
 
@@ -26,10 +32,15 @@ _SEVERITIES = {Grade.BLOCKED: Severity.ERROR, Grade.SLOW: Severity.WARNING}
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What was answered, by host; a host that gave no answer is left out."""
+    """What the hosts answered, by host; one that gave no answer is left out. ``gpus`` is how many each brings,
+    ``model`` is what was weighed on the head, None where it could not be, and ``running`` tells that a run of
+    this cluster is running."""
 
     samples: Mapping[str, Sample]
     environments: Mapping[str, EnvironmentFacts]
+    gpus: Mapping[str, int]
+    model: ModelFacts | None = None
+    running: bool = False
 
     @property
     def gb10(self) -> bool:
@@ -38,14 +49,50 @@ class HostFacts:
 
 
 async def ask_hosts(session: Session) -> HostFacts:
-    """Ask every host at once."""
-    profile = session.profile
-    samples = await session.each(profile.hosts, lambda spec: _sample(session, spec))
-    environments = await session.each(profile.hosts, lambda spec: _environment(session, spec))
-    return HostFacts(
-        {name: sample for name, sample in samples.items() if sample is not None},
-        {name: facts for name, facts in environments.items() if facts is not None},
+    """Ask every host, and the head about run and model, all at once."""
+    hosts = session.profile.hosts
+    samples, environments, model, running = await together(
+        session.each(hosts, lambda spec: _sample(session, spec)),
+        session.each(hosts, lambda spec: _environment(session, spec)),
+        _model(session),
+        _running(session),
     )
+    answered = {name: sample for name, sample in samples.items() if sample is not None}
+    return HostFacts(
+        answered,
+        {name: facts for name, facts in environments.items() if facts is not None},
+        await gpus_of(session, answered),
+        model,
+        running,
+    )
+
+
+async def together(*work: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Several questions at once; the first error is raised when all have ended."""
+    results = await asyncio.gather(*work, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return list(results)
+
+
+async def _model(session: Session) -> ModelFacts | None:
+    profile = session.profile
+    completed = await session.ask(
+        model_command(profile, session.runtime, environment_for(profile, profile.head))
+    )
+    try:
+        return parse_model_facts(completed.stdout) if completed.status == 0 else None
+    except ValueError:
+        return None
+
+
+async def _running(session: Session) -> bool:
+    # Here, for the steps import this module.
+    from cockpit.bringup.steps.launch import last_run
+
+    run = await last_run(session)
+    return run is not None and run.process.state is ProcessState.RUNNING
 
 
 async def _sample(session: Session, spec: HostSpec) -> Sample | None:
@@ -69,11 +116,19 @@ async def gpus_of(session: Session, samples: Mapping[str, Sample]) -> dict[str, 
     # Here, for the steps import this module.
     from cockpit.bringup.steps.membership import ask_membership
 
-    if backend_of(session.profile) is Backend.RAY:
+    if _over_ray(session.profile):
         membership = await ask_membership(session)
         if membership.reachable:
             return {member.host: int(member.gpus) for member in membership.members if member.address}
     return {name: len(sample.gpus) for name, sample in samples.items() if not sample.gpu_error}
+
+
+def _over_ray(profile: Profile) -> bool:
+    try:
+        return backend_of(profile) is Backend.RAY
+    except ClusterError:
+        # The rule of backends tells of it, among the other findings.
+        return False
 
 
 def memory_of(samples: Mapping[str, Sample], ranks: Mapping[str, int]) -> tuple[HostMemory, ...]:

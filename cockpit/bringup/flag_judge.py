@@ -14,15 +14,14 @@ from cockpit.bringup.flag_hosts import (
     HostFacts,
     ask_hosts,
     environment_problems,
-    gpus_of,
     memory_of,
+    together,
 )
 from cockpit.bringup.session import Session
 from cockpit.cluster.environment import environment_for
 from cockpit.model.command import Command, Completed
 from cockpit.model.finding import Problem, Severity
 from cockpit.model.profile import Profile
-from cockpit.runtime.detached import ProcessState
 from cockpit.runtime.docker import DockerEnvironment
 from cockpit.runtime.prelude import NO_ENVIRONMENT
 from cockpit.runtime.runtime import Runtime
@@ -33,16 +32,14 @@ from cockpit.serving.deep import (
     LIMIT,
     identity_command,
     judge_command,
-    model_command,
     once_text,
     parse_identity,
     question,
 )
-from cockpit.serving.memory_fit import ModelFacts, parse_model_facts
 from cockpit.serving.memory_fit_problems import memory_problems, ranks_per_host
 from cockpit.serving.parser_check import Verdicts, read_verdicts, serve_pieces, verdict_problems
 from cockpit.serving.schema import Schema, schema_of_answer
-from cockpit.serving.schema_check import schema_problems
+from cockpit.serving.schema_check import notes, schema_problems
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 
@@ -50,7 +47,8 @@ _ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 @dataclass(frozen=True, slots=True)
 class FlagCheck:
     """The checks' answer. ``vllm`` is the version that judged: the runtime's own, or, where ``source`` is
-    shipped, one whose flags the cockpit brings along. ``seconds`` is what vLLM took, of which its import."""
+    shipped, one whose flags the cockpit brings along. ``seconds`` is what vLLM's import and its answer took,
+    ``facts`` what the hosts said."""
 
     vllm: str
     problems: tuple[Problem, ...]
@@ -58,6 +56,7 @@ class FlagCheck:
     source: str = "runtime"
     schema: Schema | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
+    facts: HostFacts | None = None
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -99,32 +98,35 @@ def planned_command(profile: Profile, runtime: Runtime) -> Command:
     return judge_command(profile, runtime, asked, serve_environment(profile), secrets=hub_secrets(profile))
 
 
-async def check_flags(session: Session, *, deep: bool = False, keep: bool = False) -> FlagCheck:
+async def check_flags(
+    session: Session, *, deep: bool = False, keep: bool = False, facts: HostFacts | None = None
+) -> FlagCheck:
     """Every check, all problems together, the worst first. With ``deep`` vLLM builds its engine configuration
-    too; with ``keep`` it stays loaded on the head, so that the next check takes a fraction of a second.
+    too; with ``keep`` it stays loaded on the head, so that the next check takes a fraction of a second. The
+    ``facts`` of an earlier check save asking the hosts again.
 
     Raises ``NoVerdictError`` where vLLM can't be asked, and what the session raises.
     """
-    # Here, for the steps import this module.
-    from cockpit.bringup.steps.launch import last_run
-
     profile = session.profile
-    run = await last_run(session)
-    running = run is not None and run.process.state is ProcessState.RUNNING
-    hosts = await ask_hosts(session)
-    verdicts, schema = await _ask_vllm(session, deep=deep, keep=keep)
-    problems = [
-        *backend_problems(profile, await gpus_of(session, hosts.samples)),
+    if facts is None:
+        (verdicts, schema), facts = await together(_ask_vllm(session, deep=deep, keep=keep), ask_hosts(session))
+    else:
+        verdicts, schema = await _ask_vllm(session, deep=deep, keep=keep)
+    bound = flag_environment.bind_problem(profile, _bind(verdicts))
+    problems = (
+        *backend_problems(profile, facts.gpus),
         *flag_environment.port_problems(profile),
         *verdict_problems(verdicts, profile),
         *flag_environment.environment_problems(profile),
-        *environment_problems(profile, hosts.environments),
-    ]
-    bound = flag_environment.bind_problem(profile, _bind(verdicts))
-    problems += [bound] if bound and not running else []
-    problems += await _model_problems(session, verdicts, schema, hosts, running=running)
+        *environment_problems(profile, facts.environments),
+        *(notes(profile, schema) if schema else ()),
+        *((bound,) if bound and not facts.running else ()),
+        *_model_problems(profile, facts, schema, platform=str(verdicts.answer.get("platform"))),
+    )
     seconds = verdicts.answer.get("seconds", {})
-    return FlagCheck(verdicts.version, ordered(problems), serve_argv(profile), "runtime", schema, seconds)
+    return FlagCheck(
+        verdicts.version, ordered(problems), serve_argv(profile), "runtime", schema, seconds, facts
+    )
 
 
 def check_offline(profile: Profile) -> FlagCheck:
@@ -195,27 +197,17 @@ def _bind(verdicts: Verdicts) -> str:
     return (verdicts.rest or verdicts.verdicts[0]).bind
 
 
-async def _model_problems(
-    session: Session, verdicts: Verdicts, schema: Schema | None, hosts: HostFacts, *, running: bool
-) -> list[Problem]:
+def _model_problems(
+    profile: Profile, facts: HostFacts, schema: Schema | None, *, platform: str
+) -> tuple[Problem, ...]:
     """Parsers that fit the model, what harms on GB10, and memory; a CPU build takes no share of a GPU's."""
-    profile = session.profile
-    model = await _model(session)
-    problems = list(flag_rules.parser_problems(profile, model.config if model else {}, schema))
-    if hosts.gb10:
+    model = facts.model
+    problems = flag_rules.parser_problems(profile, model.config if model else {}, schema)
+    if facts.gb10:
         weights = model.total() if model else 0
         problems += flag_rules.gb10_problems(profile, weights=weights, schema=schema)
-    if verdicts.answer.get("platform") != "cpu":
-        gpus = {name: len(sample.gpus) for name, sample in hosts.samples.items()}
-        memory = memory_of(hosts.samples, ranks_per_host(profile, gpus))
-        problems += memory_problems(profile, model, memory, schema, running=running)
+    if platform != "cpu":
+        gpus = {name: len(sample.gpus) for name, sample in facts.samples.items()}
+        memory = memory_of(facts.samples, ranks_per_host(profile, gpus))
+        problems += memory_problems(profile, model, memory, schema, running=facts.running)
     return problems
-
-
-async def _model(session: Session) -> ModelFacts | None:
-    command = model_command(session.profile, session.runtime, serve_environment(session.profile))
-    completed = await session.ask(command)
-    try:
-        return parse_model_facts(completed.stdout) if completed.status == 0 else None
-    except ValueError:
-        return None

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from cockpit.model.finding import Fix, Problem, Severity
 from cockpit.model.profile import Place, Profile
-from cockpit.serving.arguments import backend, number_of, value_of, written_key
+from cockpit.serving.arguments import backend, number_of, value_of, world_size, written_key
 from cockpit.serving.deep_explain import path
 from cockpit.serving.memory_fit import BATCH, UTILISATION, Fit, HostMemory, ModelFacts, Wanted, fit
 from cockpit.serving.memory_fit_config import Split
@@ -252,11 +252,10 @@ def _gib(size: float) -> str:
 
 
 def ranks_per_host(profile: Profile, gpus: Mapping[str, int]) -> dict[str, int]:
-    """How many of the engine's ranks each host has: all of them on the head without Ray, else as they come."""
-    from cockpit.serving.arguments import world_size
-
-    left = world_size(profile.serve.flags)
-    if backend(profile.serve.flags) != "ray":
+    """How many of the engine's ranks each host has: over Ray or nodes as its GPUs go, else all on the head."""
+    flags = profile.serve.flags
+    left = world_size(flags)
+    if backend(flags) != "ray" and number_of(flags, "nnodes", 1) == 1:
         return {profile.head.name: left}
     found = {}
     for host in profile.hosts:

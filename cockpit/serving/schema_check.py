@@ -71,10 +71,28 @@ def schema_problems(profile: Profile, schema: Schema, *, sure: bool = False) -> 
         mistake = field_mistake(flag, name, value) if dot else value_mistake(flag, value)
         if mistake:
             problems.append(Problem(flag.name, severity, f"--{canonical(key)}: {mistake}.", why, place=place))
-        elif flag.deprecated:
+    return (*problems, *notes(profile, schema))
+
+
+def notes(profile: Profile, schema: Schema) -> tuple[Problem, ...]:
+    """What vLLM takes and a newer one may not: deprecated flags, and names that are cut short."""
+    found = []
+    for key, value in profile.serve.flags.items():
+        flag, place = schema.find(key), profile.place("serve", "flags", key)
+        if flag is None:
+            continue
+        if flag.deprecated:
             message = f"--{flag.name} is deprecated in vLLM {schema.version}."
-            problems.append(Problem(flag.name, Severity.NOTE, message, why, place=place))
-    return tuple(problems)
+            found.append(Problem(flag.name, Severity.NOTE, message, flag.help, place=place))
+        stem, dot, field = canonical(key).partition(".")
+        negative = bool(flag.negations) and stem.startswith("no-")
+        if stem not in schema.by_name and f"-{stem}" not in schema.by_option and not negative:
+            whole = flag.name + dot + field
+            fix = Fix(f"profile  {key} -> {whole}", {"set": {path(whole): value}, "unset": [path(key)]})
+            message = f"vLLM takes --{stem} for --{flag.name}, whose name begins so."
+            why = "Another version may have a second flag that begins so, and then refuses it."
+            found.append(Problem(key, Severity.NOTE, message, why, (fix,), place))
+    return tuple(found)
 
 
 def _unknown(schema: Schema, key: str) -> str:

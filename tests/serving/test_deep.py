@@ -19,6 +19,7 @@ from cockpit.serving.deep import (
     helper_stop_command,
     identity_command,
     judge_command,
+    judge_source,
     model_command,
     parse_identity,
     question,
@@ -29,6 +30,7 @@ from cockpit.serving.parser_check import Verdicts, read_verdicts, serve_pieces
 from cockpit.serving.schema import schema_of_answer
 from cockpit.serving.schema_shipped import shipped
 
+from . import harvest_versions
 from .conftest import ENV, Local, local_profile
 
 DATA = Path(__file__).parent.parent / "data" / "flags"
@@ -219,6 +221,21 @@ def test_the_identity_and_the_model(helper: Local) -> None:
     index = json.loads((Path(helper.profile.serve.model) / "model.safetensors.index.json").read_text())
     assert facts.total() == index["metadata"]["total_size"]
     assert facts.unread == ()
+
+
+@pytest.mark.full
+@pytest.mark.lab
+@pytest.mark.parametrize("version", ["0.28.0", "0.31.0"])
+def test_older_lines_are_judged_too(version: str, venv: Path, model: Path) -> None:
+    """By the version's own configuration, from its unpacked wheel."""
+    head = ["vllm", "serve", str(model)]
+    wrong = (["--dtype", "float17"], ["--max-model-len", "99999"], ["--gpu-memory-utilization", "1.5"])
+    asked = question(lines=[head, *([*head, *flags] for flags in wrong)], deep=True)
+    folder = harvest_versions.default_folder()
+    output = harvest_versions.ask(version, folder, venv / "bin" / "python", judge_source(), json.dumps(asked))
+    found = read_verdicts(output.encode())
+    assert found.version.startswith(version)
+    assert [one.stage for one in found.verdicts] == ["", "parse", "config", "config"]
 
 
 def resident(pid: int) -> int:

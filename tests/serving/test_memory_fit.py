@@ -15,7 +15,7 @@ from cockpit.model.finding import Severity
 from cockpit.model.profile import FlagValue
 from cockpit.serving.memory_fit import HostMemory, ModelFacts, Wanted, fit, parse_model_facts
 from cockpit.serving.memory_fit_config import CantTellError, Split, element_bytes, kv_cache, longest_context
-from cockpit.serving.memory_fit_problems import memory_problems, size_of, wanted_of
+from cockpit.serving.memory_fit_problems import memory_problems, ranks_per_host, size_of, wanted_of
 from cockpit.serving.schema_shipped import shipped
 
 from .profiles import profile
@@ -331,3 +331,16 @@ def test_a_model_that_is_not_there(tmp_path: Path) -> None:
     assert not parse_model_facts(output).found
     with pytest.raises(ValueError, match="not a model's facts"):
         parse_model_facts(b"[]")
+
+
+@pytest.mark.parametrize(
+    ("flags", "ranks"),
+    [
+        (GOOD, {"spark-1": 1, "spark-2": 1}),
+        ({"tensor-parallel-size": 2, "nnodes": 2}, {"spark-1": 1, "spark-2": 1}),
+        ({"tensor-parallel-size": 2}, {"spark-1": 2}),
+        ({"distributed-executor-backend": "ray"}, {"spark-1": 1}),
+    ],
+)
+def test_ranks_a_host(flags: dict[str, FlagValue], ranks: dict[str, int]) -> None:
+    assert ranks_per_host(profile(flags), {"spark-1": 1, "spark-2": 1}) == ranks

@@ -11,7 +11,7 @@ import pytest
 from cockpit.model.finding import Severity
 from cockpit.model.profile import FlagValue
 from cockpit.serving.schema import Flag, Kind, Schema, compact, read_schema, schema_of_answer
-from cockpit.serving.schema_check import field_mistake, schema_problems, value_mistake
+from cockpit.serving.schema_check import field_mistake, notes, schema_problems, value_mistake
 from cockpit.serving.schema_shipped import shipped, shipped_versions
 from tests.rig.environment import default_environment
 
@@ -156,6 +156,24 @@ def test_a_foreign_schema_warns_and_its_own_refuses() -> None:
     assert errors[0].fix[0].change == {
         "set": {"serve.flags.tensor-parallel-size": 2},
         "unset": ["serve.flags.tensor-paralel-size"],
+    }
+
+
+def test_what_a_newer_vllm_may_not_take_is_noted() -> None:
+    flags: dict[str, FlagValue] = {
+        "gpu-memory-u": 0.8,
+        "tp": 2,
+        "no-enforce-eager": True,
+        "disable-cascade-attn": True,
+    }
+    found = notes(profile(flags), NEWEST)
+    assert [(one.flag, one.severity) for one in found] == [
+        ("gpu-memory-u", Severity.NOTE),
+        ("disable-cascade-attn", Severity.NOTE),
+    ]
+    assert found[0].fix[0].change == {
+        "set": {"serve.flags.gpu-memory-utilization": 0.8},
+        "unset": ["serve.flags.gpu-memory-u"],
     }
 
 

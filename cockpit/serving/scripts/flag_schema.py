@@ -60,10 +60,16 @@ def flag(action: Any, group: str, deprecated: bool) -> "dict[str, Any]":
         "default": plain(action.default),
         "group": group,
         "help": (action.help or "").replace("%%", "%") if action.help != argparse.SUPPRESS else "",
-        "deprecated": bool(deprecated or getattr(action, "deprecated", False)),
+        "deprecated": bool(deprecated or getattr(action, "deprecated", False) or dying(action.help)),
     }
     made = configuration(reader) or (named_configuration(str(told["name"])) if kind == "json" else None)
     return {**told, "fields": fields(made)} if made is not None else told
+
+
+def dying(text: Any) -> bool:
+    """Whether a help text says that the flag will go; vLLM marks few of them otherwise."""
+    lower = str(text or "").lower()
+    return "deprecated" in lower and "removed" in lower
 
 
 def unwrapped(reader: Any) -> "tuple[Any, bool]":
