@@ -45,7 +45,7 @@ def worker_command(profile: Profile, runtime: Runtime, host: HostSpec) -> Comman
     Needs the secret ``RAY_TOKEN``. The head is tried first, for 5 s: ``ray start`` would wait for a dead one.
     """
     word, body = heredoc(f"${{{SECRET}}}")
-    token = f'(umask 077; mkdir -p "$STATE/{FOLDER}"; tr -d "\\n" >"$STATE/{TOKEN}") {word}\n{body}'
+    token = f'mkdir -p "$STATE/{FOLDER}"\n(umask 077; tr -d "\\n" >"$STATE/{TOKEN}") {word}\n{body}'
     text = token + _reachable(profile, host)
     command = _start(profile, runtime, host, f"join {host.name} to Ray's head", text)
     return replace(command, secrets=(SECRET,))

@@ -98,7 +98,7 @@ def test_started_once_whatever_the_entrypoint(bench: Bench) -> None:
 def test_a_script_finds_environment_state_and_secrets(bench: Bench) -> None:
     bench = bench.changed(env={"FROM": "runtime", "ODD": "a 'b' $HOME\n\"c\" \\"})
     bench.start()
-    text = 'printf "%s|" "$STATE" "$FROM" "$ODD" "$MINE"; command -v python3 vllm; echo it >"$STATE/file"'
+    text = 'printf "%s|" "$STATE" "$FROM" "$ODD" "$MINE"; command -v python3; command -v vllm; echo it >"$STATE/file"'
     said = bench.sh(text, env={"MINE": "x y"})
     assert bench.rig.environment is not None
     bin_folder = f"{bench.rig.environment.venv}/bin"
