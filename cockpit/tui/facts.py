@@ -142,9 +142,10 @@ class LoadTold:
 
 @dataclass(frozen=True, slots=True)
 class LogGrew:
-    """The serve log of ``run`` has new bytes."""
+    """The serve log of ``run`` has new bytes; ``vllm`` is the version that its banner tells."""
 
     run: str
+    vllm: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,9 @@ from cockpit.tui.poll_host import Tell
 SOURCES_EVERY: Final = 20.0
 RUNS_KEPT: Final = 10
 CHUNK: Final = 256 * 1024
+
+VERSION: Final = re.compile(rb"version (\d[\w.+-]{1,40})")
+"""vLLM's version in its banner, among a log's first lines (0.24.0, 0.32.0)."""
 
 Key = tuple[str, str, str]
 """A log: host, source, run ("" where it belongs to none)."""
@@ -152,7 +156,8 @@ class Logs:
                 for step in watch.feed(data, time.monotonic()):
                     host = host_of(self.session.profile, step)
                     self._tell(f.LoadTold(source.run, host, step))
-                self._tell(f.LogGrew(source.run))
+                version = VERSION.search(data) if at == len(data) else None
+                self._tell(f.LogGrew(source.run, version[1].decode("ascii") if version else ""))
             await asyncio.sleep(0 if len(data) == CHUNK else 0.3)
 
     def tidy(self, run: str) -> None:

@@ -180,6 +180,7 @@ class Replay:
         assert first.sample is not None
         self.clock = Clock(first.sample.at - first.at)
         self.store = Store(self.profile.name, read_only=True, clock=self.clock)
+        self.pace = True
         self._speed = speed
         self._next = 0
         self._watch = LoadWatch(0.0)
@@ -229,9 +230,10 @@ class Replay:
     # A feed
 
     async def open(self, name: str) -> None:
-        """Begin: everything before the load stands."""
-        self.begin()
-        self._pace = asyncio.create_task(self._play_on())
+        """Begin: everything before the load stands. Without ``pace`` somebody else calls ``advance``."""
+        if self.pace:
+            self.begin()
+            self._pace = asyncio.create_task(self._play_on())
 
     def begin(self) -> None:
         """What was before the recording's first second."""

@@ -41,7 +41,7 @@ class CockpitScreen(Screen[None]):
 
     state: reactive[State] = reactive(State())
     selected = StepName.CONNECT
-    _plotting = False
+    drawing = False
     active_host: reactive[int] = reactive(0)
 
     def compose(self) -> ComposeResult:
@@ -77,12 +77,12 @@ class CockpitScreen(Screen[None]):
         await box.remove_children()
         await box.mount(*(HostPanel(name).data_bind(CockpitScreen.state) for name in names))
         self._brief()
-        if self._plotting:
+        if self.drawing:
             self.plotting()
 
     def plotting(self) -> None:
         """plotext is loaded: charts may be drawn."""
-        self._plotting = True
+        self.drawing = True
         for panel in self.query(HostPanel):
             panel.plotting()
         self.query_one(ServingPane).plotting()

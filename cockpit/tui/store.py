@@ -224,7 +224,8 @@ def _load(state: State, fact: f.LoadTold | f.LogGrew) -> State:
     if run is None or run.id != fact.run:
         return state
     if isinstance(fact, f.LogGrew):
-        return replace(state, run=replace(run, silent_since=state.now))
+        version = fact.vllm or state.vllm_version
+        return replace(state, vllm_version=version, run=replace(run, silent_since=state.now))
     progress = fact.progress
     if not run.ready and (ORDER[progress.phase] > ORDER[run.phase] or not run.phases):
         run = _phase(run, progress.phase, state.now)

@@ -28,10 +28,10 @@ def phase_words(state: State) -> str:
     run = state.run
     if run is None or not run.running or run.ready:
         return ""
-    text = words.PHASES[run.phase]
+    text = run.phase.value
     bars = [rank for host in state.hosts for rank in host.ranks if rank.phase is run.phase and rank.total]
     if bars:
-        text = f"{words.PHASES[bars[0].phase]} {bars[0].done}/{bars[0].total}"
+        text = f"{run.phase.value} {bars[0].done}/{bars[0].total}"
     return text
 
 
