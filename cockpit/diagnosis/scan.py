@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from cockpit.diagnosis.sources import Data
 
 CHUNK = 1 << 20
-KEPT = 24
+KEPT = 16
 LONGEST = 1 << 16
 _DIGITS = b"0123456789"
 _WORDS = bytes(byte if chr(byte).isalpha() and byte < 128 else 32 for byte in range(256))
