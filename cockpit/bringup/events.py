@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from cockpit.model.command import Command, Completed
-from cockpit.model.finding import Finding
+from cockpit.model.finding import Finding, Problem
 from cockpit.model.progress import Phase
 
 
@@ -111,6 +111,14 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class FlagsJudged:
+    """The flags were judged, by the vLLM of that version."""
+
+    vllm: str
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """A piece of the test prompt's answer came; ``reasoning`` and ``text`` are kept apart."""
 
@@ -127,7 +135,7 @@ class Ended:
     at: datetime = field(default_factory=now)
 
 
-Event = StepChanged | CommandStarted | CommandEnded | LoadProgress | Found | Answered | Ended
+Event = StepChanged | CommandStarted | CommandEnded | LoadProgress | Found | FlagsJudged | Answered | Ended
 
 
 def to_json(event: Event) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from cockpit.probes import checks_environment, checks_model
 from cockpit.probes.answers import EnvironmentFacts, parse_environment
 from cockpit.probes.asked import Asked, merged
 from cockpit.probes.preflight import environment_command
-from cockpit.probes.sample import parse_sample, sample_command
+from cockpit.probes.sample import SampleError, parse_sample, sample_command
 from cockpit.runtime.detached import ProcessState
 from cockpit.serving.arguments import BACKEND_FLAG
 from cockpit.serving.deep import model_command
@@ -99,7 +99,7 @@ async def _sample(session: Session, spec: HostSpec) -> Sample | None:
     completed = await session.ask(sample_command(spec))
     try:
         return parse_sample(completed.stdout) if completed.status == 0 else None
-    except ValueError:
+    except SampleError:
         return None
 
 

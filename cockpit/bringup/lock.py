@@ -12,7 +12,7 @@ import getpass
 import json
 import platform
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from shlex import quote
@@ -85,7 +85,11 @@ async def hold(session: Session, doing: str) -> AsyncIterator[None]:
     The lock can be lost with the link: the steps then notice by themselves, since they use the same link.
     """
     command = hold_command(session.profile, doing)
-    async with session.head.open(command) as stream:
+    async with AsyncExitStack() as stack:
+        try:
+            stream = await stack.enter_async_context(session.head.open(command))
+        except HostError as error:
+            raise session.failure(error, command) from error
         await _take(session, stream, command)
         beat = asyncio.create_task(_beat(stream))
         try:

@@ -64,10 +64,19 @@ class Runner:
         return outcome
 
     async def down(self, keep: frozenset[StepName] = frozenset()) -> Outcome:
-        """Undo every step in reverse, except those in ``keep``; goes on past a failure to undo the rest."""
+        """Undo every step in reverse, except those in ``keep``.
+
+        Goes on past a failure, and past a worker that can't be reached, to undo the rest; the outcome tells.
+        """
         outcome = Outcome.DOWN
         try:
-            await self._settle(self.steps[0])
+            try:
+                await self._settle(self.steps[0])
+            except StepError as error:
+                if not self.session.head.connected:
+                    raise
+                self._tell(error)
+                outcome = error.outcome
             async with hold(self.session, "down"):
                 for step in reversed(self.steps[1:]):
                     if step.name not in keep:
@@ -75,6 +84,9 @@ class Runner:
         except StepError as error:
             outcome = error.outcome
             self._tell(error)
+        except asyncio.CancelledError:
+            self.session.emit(Ended(Outcome.DETACHED))
+            raise
         self.session.emit(Ended(outcome))
         return outcome
 

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from shlex import quote
 
 import click
 
 from cockpit.bringup.profiles import find
 from cockpit.bringup.session import Session
-from cockpit.cli import exits
+from cockpit.bringup.sources import follower_of, sources_of, spool_of
+from cockpit.cli import exits, show
 from cockpit.cli.verbs import session_for
+from cockpit.logs.follow import follow_spool
+from cockpit.logs.log import Log
+from cockpit.logs.printing import Printed, caught_up, print_log, running, since_offset
 from cockpit.logs.sanitise import clean
-from cockpit.model.command import Command
+from cockpit.logs.sources import Source
+from cockpit.logs.spool import Spool, SpoolInUse
 from cockpit.model.errors import CockpitError
 from cockpit.model.profile import HostSpec, Profile
 from cockpit.model.profile_error import nearest
 
-SOURCES = {"serve": "runs/current/serve.log", "ray": "ray/log"}
-"""The logs the cockpit's own processes write, below the cluster's state folder."""
-
 
 class NoSuchLogError(CockpitError):
     """The host or the source is not one of the profile's, or has no log yet."""
-
-
-def log_command(profile: Profile, host: HostSpec, source: str, *, follow: bool) -> Command:
-    """The command that prints a log from its first byte, and goes on with ``follow``."""
-    path = quote(f"spark-cockpit/{profile.name}/{SOURCES[source]}")
-    log = f'"${{XDG_STATE_HOME:-$HOME/.local/state}}"/{path}'
-    text = f"exec tail -c +1 -F {log} 2>/dev/null" if follow else f"exec cat {log}"
-    return Command(host.name, ("sh", "-c", text), f"read the log {source}")
 
 
 async def logs(
@@ -40,24 +37,31 @@ async def logs(
     trust: tuple[str, ...],
     host: str | None,
     source: str | None,
+    listing: bool,
+    since: str | None,
     follow: bool,
     raw: bool,
     save: Path | None,
 ) -> int:
-    """Print one log: the serve log of the head, unless told otherwise."""
+    """Print one log: the serve log of the head's last run, unless told otherwise."""
     declared = find(profile)
     spec = _host(declared, host)
-    name = _source(declared, spec, source)
-    command = log_command(declared, spec, name, follow=follow)
     async with session_for(profile, trust=trust) as session:
-        await session.hosts[spec.name].connect()
-        status = await _print(session, command, raw=raw, save=save)
-    if status != 0:
-        raise NoSuchLogError(
-            f"{spec.name} has no log {name} of {declared.name} yet.",
-            remedy=f"See what runs: spark-cockpit status {declared.name}",
-        )
+        found = await _sources(session, spec)
+        if listing:
+            _list(found)
+            return exits.DONE
+        chosen = _choose(declared, spec, found, source)
+        why = await _print(session, chosen, since=since, follow=follow, raw=raw, save=save)
+    if why:
+        click.echo(f"{spec.name}: {clean(why)}; shown is what was read before.", err=True)
+        return exits.UNREACHABLE
     return exits.DONE
+
+
+async def _sources(session: Session, spec: HostSpec) -> tuple[Source, ...]:
+    await session.hosts[spec.name].connect()
+    return await sources_of(session, spec)
 
 
 def _host(profile: Profile, name: str | None) -> HostSpec:
@@ -72,36 +76,100 @@ def _host(profile: Profile, name: str | None) -> HostSpec:
         raise NoSuchLogError(f"{profile.name} has no host {clean(name)}.{hint}") from None
 
 
-def _source(profile: Profile, spec: HostSpec, name: str | None) -> str:
+def _choose(profile: Profile, spec: HostSpec, found: tuple[Source, ...], name: str | None) -> Source:
+    """The source called ``name``; a serve log of an earlier run is ``serve:RUN``."""
     if name is None:
-        return "serve" if spec is profile.head else "ray"
-    if name not in SOURCES:
-        raise NoSuchLogError(f"No log is called {clean(name)}. The logs: {', '.join(SOURCES)}.")
-    return name
+        name = "serve" if spec is profile.head else _first_ray(found)
+    word, _, run = name.partition(":")
+    for each in found:
+        if each.name == word and (each.run == run if run else each.current or not each.run):
+            if each.grant:
+                raise NoSuchLogError(
+                    f"{spec.name}: the log {each.name} can't be read by this user.",
+                    remedy=f"Grant it: {each.grant}",
+                )
+            return each
+    names = list(dict.fromkeys(each.name for each in found))
+    near = nearest(word, names)
+    hint = f" Did you mean {clean(near)}?" if near else ""
+    raise NoSuchLogError(
+        f"{spec.name} has no log {clean(name)} of {profile.name}.{hint}",
+        remedy=f"Its logs: spark-cockpit logs {profile.name} --host {spec.name} --list",
+    )
 
 
-async def _print(session: Session, command: Command, *, raw: bool, save: Path | None) -> int:
-    """The bytes as they are to a file or, raw, to standard output; else sanitised, line by line."""
-    pending = b""
-    if save is not None:
-        save.write_bytes(b"")
-    async with session.hosts[command.host].open(command) as stream:
-        while data := await stream.read():
-            if save is not None:
-                with save.open("ab") as file:
-                    file.write(data)
-            elif raw:
-                sys.stdout.buffer.write(data)
-                sys.stdout.buffer.flush()
-            else:
-                *lines, pending = (pending + data).split(b"\n")
-                for line in lines:
-                    click.echo(clean(_last_state(line)))
-        if pending:
-            click.echo(clean(_last_state(pending)))
-        return await stream.wait()
+def _first_ray(found: tuple[Source, ...]) -> str:
+    """A worker's log on a host without a serve log: the newest of Ray's that has something in it."""
+    return next((each.name for each in found if each.name.startswith("worker-") and each.size), "raylet.out")
 
 
-def _last_state(line: bytes) -> str:
-    """A line as a terminal would leave it: of a progress bar's states the last."""
-    return line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
+def _list(found: tuple[Source, ...]) -> None:
+    for each in found:
+        name = f"{each.name}:{each.run}" if each.run and not each.current else each.name
+        size = "" if each.size is None else f"{each.size:>12,} bytes".replace(",", " ")
+        grant = f"  can't be read; grant it: {each.grant}" if each.grant else ""
+        click.echo(f"{show.safe(name):<44}{size:>20}  {show.safe(each.path)}{show.safe(grant)}")
+
+
+async def _print(
+    session: Session, source: Source, *, since: str | None, follow: bool, raw: bool, save: Path | None
+) -> str:
+    """Bring the spool up to date and print it; "" or why it could not be read to its end.
+
+    Where another cockpit keeps this spool, its copy is printed as it grows.
+    """
+    path = spool_of(session, source)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with contextlib.ExitStack() as stack:
+        try:
+            spool = stack.enter_context(Spool(path))
+        except SpoolInUse:
+            spool = None
+        log = Log.open(path, source.name)
+        stack.callback(log.close)
+        printed = Printed(log)
+        if spool is not None:
+            printed.follower = follower_of(session, source, spool, printed.told.put_nowait)
+        start, why = 0, ""
+        if since is not None:
+            async with running([printed]):
+                why = await caught_up(printed) if printed.follower else ""
+            start = _start(log, since)
+        if save is not None:
+            write: Callable[[bytes], object] = stack.enter_context(save.open("wb")).write
+        else:
+            write = _write
+        async with _others_spool(printed, source, path, follow=follow and spool is None):
+            exact = raw or save is not None
+            return await print_log(printed, write, start=start, follow=follow, raw=exact) or why
+
+
+@asynccontextmanager
+async def _others_spool(printed: Printed, source: Source, path: Path, *, follow: bool) -> AsyncIterator[None]:
+    """Tell ``printed`` when another cockpit's spool has grown."""
+    if not follow:
+        yield
+        return
+    watch = asyncio.create_task(follow_spool(source.name, lambda: path.stat().st_size, printed.told.put_nowait))
+    try:
+        yield
+    finally:
+        watch.cancel()
+        await asyncio.wait([watch])
+
+
+def _start(log: Log, since: str) -> int:
+    """Where ``--since`` begins: a time of day, a date with it, or a while ago as ``10m``."""
+    log.refresh()
+    start = since_offset(log, since)
+    if start is None:
+        raise NoSuchLogError(
+            f"'{clean(since)}' is no time of this log.",
+            remedy="Write 15:04, 11-30 15:04 or 2026-11-30T15:04:05.",
+        )
+    return start
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()

@@ -150,6 +150,9 @@ def profile(home: Path, plan: Plan, name: str, venv: Path, model: Path) -> dict[
 _RUNTIME_ENV = {
     # Both hosts' workers, the engine and the server share this machine's cores.
     "OMP_NUM_THREADS": "1",
+    # With TP vLLM 0.32.0 compiles a part of the embedding at the first request, even with enforce-eager; without a
+    # C++ compiler on the machine the engine dies of it.
+    "TORCH_COMPILE_DISABLE": "1",
     "DO_NOT_TRACK": "1",
     "HF_HUB_OFFLINE": "1",
     "RAY_USAGE_STATS_ENABLED": "0",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,8 +54,22 @@ def others(standing_rig: Rig) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def first(cockpit: Cockpit, profile: Path, others: str) -> Answer:
-    """The first `up`."""
+def interrupted(cockpit: Cockpit, profile: Path, others: str) -> list[str]:
+    """An `up` that is killed, as by a power cut, in the middle of each of its steps; the steps it was killed in."""
+    killed = []
+    for step in STEPS[:-1]:
+        running = cockpit.start("up", profile, "--json")
+        running.until_step(step)
+        # Past the step's own question, into its work.
+        time.sleep(0.7)
+        running.kill()
+        killed.append(step)
+    return killed
+
+
+@pytest.fixture(scope="module")
+def first(cockpit: Cockpit, profile: Path, interrupted: list[str]) -> Answer:
+    """The first `up` that is left alone."""
     return cockpit("up", profile, "--json", timeout=600)
 
 
@@ -63,7 +79,8 @@ def containers(rig: Rig, host: str, *filters: str) -> list[str]:
     return rig.hosts[host].exec(["docker", "ps", "-aq", "--no-trunc", *words], timeout=30).out.split()
 
 
-def test_up_reaches_an_answered_prompt(first: Answer) -> None:
+def test_up_reaches_an_answered_prompt_whatever_was_interrupted(first: Answer, interrupted: list[str]) -> None:
+    assert interrupted == list(STEPS[:-1])
     assert first.outcome == "ready", first.out + first.err
     assert first.status == 0
     states = {step: first.step(step)["state"] for step in STEPS}
@@ -116,8 +133,6 @@ def test_the_serve_log_is_whole(first: Answer, cockpit: Cockpit, profile: Path, 
     assert answer.status == 0, answer.err
     path = "/home/aurora/.local/state/spark-cockpit/rig/runs/current/serve.log"
     host = standing_rig.hosts["spark-1"].exec(["sha256sum", path], timeout=30).out.split()[0]
-    import hashlib
-
     data = saved.read_bytes()
     assert b"Application startup complete" in data
     size = int(standing_rig.hosts["spark-1"].exec(["stat", "-Lc", "%s", path], timeout=30).out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cockpit.bringup.errors import StepRefused
-from cockpit.bringup.events import StepName, StepState
+from cockpit.bringup.events import FlagsJudged, StepName, StepState
 from cockpit.bringup.flag_judge import FlagCheck, check_flags, planned_command
 from cockpit.bringup.session import Session
 from cockpit.bringup.step import Planner, Report
@@ -60,6 +60,7 @@ class Flags(StepBase):
     async def run(self, session: Session) -> Report:
         """Judge the flags; errors refuse the launch unless it is forced, and then stand in the run's record."""
         result = await check_flags(session, deep=True)
+        session.emit(FlagsJudged(result.vllm, result.problems))
         if result.errors and not session.forced:
             raise refused(session.profile, result)
         warned = "".join(f"\n{_told(problem)}" for problem in result.warnings)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
-from cockpit.bringup.errors import StepFailed
+from cockpit.bringup.errors import StepFailed, StepUnreachable
 from cockpit.bringup.events import StepName, StepState
 from cockpit.bringup.session import Session
 from cockpit.bringup.step import Planner, Report
 from cockpit.bringup.steps.base import StepBase, planner_of
 from cockpit.cluster.environment import environment_for
 from cockpit.hosts.quoting import join
-from cockpit.model.command import Command, Completed
-from cockpit.model.profile import Profile
+from cockpit.model.command import Command
+from cockpit.model.profile import HostSpec, Profile
 from cockpit.runtime.detached import ProcessState
 from cockpit.runtime.prelude import NO_ENVIRONMENT
 from cockpit.serving.deep import helper_stop_command
@@ -113,12 +114,13 @@ class Launch(StepBase):
     async def undo(self, session: Session) -> Report:
         """End the run and verify on every host that its processes, ports and memory are free."""
         planner = planner_of(session)
-        await self._on_each(session, _notes(planner), check=False)
+        await self._try_on_each(session, _notes(planner))
         stopped = await session.run(stop_command(planner.profile, planner.runtime), check=False)
         if stopped.status not in (0, NO_ENVIRONMENT):
             raise session.failed(stopped)
-        await self._on_each(session, _releases(planner), check=False)
-        found = await self._on_each(session, _verifications(planner))
+        await self._try_on_each(session, _releases(planner))
+        verify = {command.host: command for command in _verifications(planner)}
+        found = await session.each(session.profile.hosts, lambda spec: session.run(verify[spec.name]))
         for host, completed in found.items():
             left = parse_leftovers(completed.stdout)
             if not left.clean:
@@ -132,13 +134,15 @@ class Launch(StepBase):
         return Report(StepState.DONE, words[-1] if words else "no run was running")
 
     @staticmethod
-    async def _on_each(
-        session: Session, commands: tuple[Command, ...], *, check: bool = True
-    ) -> dict[str, Completed]:
+    async def _try_on_each(session: Session, commands: tuple[Command, ...]) -> None:
+        """Run what only helps: a host that is away must not keep the run on the head from being ended."""
         by_host = {command.host: command for command in commands}
-        return await session.each(
-            session.profile.hosts, lambda spec: session.run(by_host[spec.name], check=check)
-        )
+
+        async def attempt(spec: HostSpec) -> None:
+            with suppress(StepUnreachable):
+                await session.run(by_host[spec.name], check=False)
+
+        await session.each(session.profile.hosts, attempt)
 
 
 def _launch(planner: Planner, forced: str = "") -> Command:
