@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from importlib.util import find_spec
 from typing import Final
 
 from textual.binding import Binding
@@ -58,12 +56,6 @@ def _has_run(context: Context) -> bool:
     return context.state.run is not None
 
 
-@cache
-def _can_apply() -> bool:
-    """Whether profiles can be changed from here."""
-    return find_spec("cockpit.bringup.profile_edit") is not None
-
-
 def _has_evidence(context: Context) -> bool:
     found = context.state.explanation
     return found is not None and any(finding.evidence for finding in found.findings)
@@ -74,13 +66,7 @@ def _has_finding(context: Context) -> bool:
 
 
 def _may_fix(context: Context) -> bool:
-    found = context.state.explanation
-    changes = found is not None and any(
-        fix.change and ("set" in fix.change or "unset" in fix.change)
-        for finding in found.findings[:1]
-        for fix in finding.fix
-    )
-    return changes and context.may_start and _can_apply()
+    return bool(context.state.fixes) and context.may_start
 
 
 def _may_retry(context: Context) -> bool:
@@ -101,7 +87,8 @@ def _failed(context: Context) -> bool:
 @dataclass(frozen=True, slots=True)
 class Action:
     """One action. ``where`` is the part of the screen that must have the focus, "app" for any; ``rank`` is its
-    place in the footer, 0 for none; ``help`` is one sentence."""
+    place in the footer, 0 for none; ``constant`` keeps it there, greyed, when it can't be used; ``help`` is one
+    sentence."""
 
     id: str
     keys: str
@@ -111,6 +98,7 @@ class Action:
     available: Callable[[Context], bool] = _always
     where: str = "app"
     rank: int = 0
+    constant: bool = False
 
     @property
     def shown_keys(self) -> tuple[str, ...]:
@@ -133,8 +121,17 @@ SHOWN: Final = {
 STEPS, LOOK, ASK, LEAVE = "Steps", "Looking", "Asking", "The cockpit"
 
 ACTIONS: Final[tuple[Action, ...]] = (
-    Action("run", "enter", "run", "Run the selected step.", STEPS, _may_start, "steps", 1),
-    Action("run_all", "a", "all", "Run every step, to an answered prompt.", STEPS, _may_start, rank=2),
+    Action("run", "enter", "run", "Run the selected step.", STEPS, _may_start, "steps", 1, True),
+    Action(
+        "run_all",
+        "a",
+        "all",
+        "Run every step, to an answered prompt.",
+        STEPS,
+        _may_start,
+        rank=2,
+        constant=True,
+    ),
     Action("run_through", "A", "up to here", "Run every step up to the selected one.", STEPS, _may_start),
     Action(
         "details",
@@ -145,7 +142,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         _known,
         rank=4,
     ),
-    Action("undo", "u", "undo", "Undo the selected step; asks first.", STEPS, _may_undo, rank=3),
+    Action("undo", "u", "undo", "Undo the selected step; asks first.", STEPS, _may_undo, rank=3, constant=True),
     Action("down", "U", "undo all", "Undo every step in reverse; asks first.", STEPS, _may_start),
     Action("stop", "X", "detach", "Stop watching the step that runs; the hosts go on.", STEPS, _busy, rank=5),
     Action("force", "O", "launch anyway", "Run every step past refused flags; asks first.", STEPS, _may_start),
@@ -180,7 +177,9 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action(
         "flags", "f", "flags", "Judge the profile's flags by the vLLM that will run.", ASK, _may_start, rank=9
     ),
-    Action("prompt", "t", "prompt", "Send a prompt and watch the answer.", ASK, _serving, rank=5),
+    Action(
+        "prompt", "t", "prompt", "Send a prompt and watch the answer.", ASK, _serving, rank=5, constant=True
+    ),
     Action("stop_answer", "ctrl+x", "cancel answer", "Cancel the answer that is coming.", ASK, _asking, rank=2),
     Action(
         "retry", "r", "ask again", "Ask every host now, and connect to those that are lost.", ASK, _may_retry
@@ -207,7 +206,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "finding",
         4,
     ),
-    Action("back", "escape", "back", "Back to the steps.", LEAVE),
+    Action("back", "escape", "back", "Back to the steps.", LEAVE, rank=19),
     Action("theme", "T", "theme", "The next theme.", LEAVE),
     Action("help", "question_mark,f1", "help", "All keys.", LEAVE, rank=20),
     Action("quit", "q", "quit", "Leave; everything on the hosts goes on.", LEAVE),

@@ -163,6 +163,7 @@ class CockpitApp(App[None]):
         self._usable: tuple[bool, ...] = ()
         self._had_finding = False
         self._had_failure: StepName | None = None
+        self._was_asking = False
         self._load_themes()
         if os.environ.get("SSH_CONNECTION"):
             self.animation_level = "none"
@@ -245,15 +246,23 @@ class CockpitApp(App[None]):
 
     def _follow_events(self, state: State) -> None:
         """What the screen does by itself: the serve log is shown when there is one, a cause when it is found."""
-        found = bool(state.explanation and state.explanation.findings)
+        found = bool(state.explanation and state.explanation.findings) or bool(state.refused)
         if found and not self._had_finding:
-            self._show("why")
+            self._show("why", focus=not self.cockpit.lower.writing)
         self._had_finding = found
         self._follow_failure(state, found)
+        self._follow_prompt(state)
         if self._wanted_log is None or self._wanted_log[1] == "serve":
             source = self.feed.serve_source() if self._feed else None
             if source is not None and (source.host, source.name, source.run) != self._wanted_log:
                 self._look_at(source)
+
+    def _follow_prompt(self, state: State) -> None:
+        """The test prompt's answer is shown as it comes."""
+        asking = state.step(StepName.PROMPT).state is StepState.RUNNING
+        if asking and not self._was_asking:
+            self._show("prompt")
+        self._was_asking = asking
 
     def _follow_failure(self, state: State, found: bool) -> None:
         """A step that failed here is selected, and shows why unless its cause is shown already."""

@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
 from datetime import datetime
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING
 
 from cockpit.logs.sanitise import clean
 from cockpit.model.errors import CockpitError
-from cockpit.model.finding import Fix
 
 if TYPE_CHECKING:
     from cockpit.tui.app import CockpitApp
 
-EDITOR: Final = "cockpit.bringup.profile_edit"
-
-Apply = Callable[[Path, Sequence[Fix]], str]
-
 
 async def apply_fix(app: CockpitApp, *, relaunch: bool) -> None:
-    """Write the first finding's fix into the profile; with ``relaunch`` run every step then."""
-    state = app.state
-    if state.profile is None or state.explanation is None or not state.explanation.findings:
+    """Write the fixes into the profile (a shipped one into a copy of the user's); with ``relaunch`` run every
+    step then."""
+    from cockpit.bringup.profile_edit import apply_changes, own_copy
+
+    profile, fixes = app.state.profile, app.state.fixes
+    if profile is None or not fixes:
         return
-    fixes = [fix for fix in state.explanation.findings[0].fix if fix.change]
-    apply = cast(Apply, import_module(EDITOR).apply_changes)
-    path = Path(state.profile.file)
     try:
-        await asyncio.to_thread(apply, path, fixes)
+        path = await asyncio.to_thread(own_copy, profile)
+        await asyncio.to_thread(apply_changes, path, fixes)
     except (CockpitError, OSError) as error:
         app.notify(clean(str(error), multiline=True), title="Not applied", severity="error", markup=False)
         return
-    app.notify(f"Applied to {path}.", markup=False)
+    app.notify(clean(f"Changed {path}."), markup=False)
     await app.feed.reopen(str(path))
+    app.do_back()
     if relaunch:
         app.feed.up()
 

@@ -40,7 +40,7 @@ class Lower(Vertical):
         """All panes; the log's view comes with the first log."""
         with ContentSwitcher(initial="log"):
             with Vertical(id="log"):
-                yield Static("No log yet: there was no run.", classes="empty", markup=False)
+                yield Static("No log yet.", classes="empty", markup=False)
             yield TextPane(id="details")
             yield FindingPane(id="why")
             yield PromptPane(id="prompt").data_bind(Lower.state)

@@ -20,6 +20,11 @@ def fresh_steps() -> tuple[StepView, ...]:
     return tuple(StepView(name, title) for name, title in titles().items())
 
 
+def forget_failures(steps: tuple[StepView, ...]) -> tuple[StepView, ...]:
+    """The steps when what failed may be mended: to be asked anew."""
+    return tuple(StepView(step.name, step.title) if step.state in STOPPED else step for step in steps)
+
+
 def change_step(
     steps: tuple[StepView, ...], event: StepChanged, now: float, activity: Activity
 ) -> tuple[StepView, ...]:

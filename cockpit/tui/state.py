@@ -11,7 +11,7 @@ from cockpit.bringup.events import Outcome, StepName, StepState
 from cockpit.logs.sources import Source
 from cockpit.model.command import Command, Completed
 from cockpit.model.facts import Member, Sample
-from cockpit.model.finding import Explanation, Problem
+from cockpit.model.finding import Explanation, Fix, Problem, Severity
 from cockpit.model.profile import HostSpec, Profile
 from cockpit.model.progress import Phase
 from cockpit.serving.eta import phase_eta
@@ -161,7 +161,8 @@ class MetricsPoint:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One prompt and what became of it. ``result`` is None while it is answered, or when it failed."""
+    """One prompt and what became of it. ``result`` is None while it is answered, or when it failed; for the
+    runner's own prompt ``note`` has the figures in words instead."""
 
     text: str
     answer: str = ""
@@ -169,12 +170,13 @@ class Exchange:
     began: float = 0.0
     first: float | None = None
     result: PromptResult | None = None
+    note: str = ""
     error: str = ""
 
     @property
     def open(self) -> bool:
         """Whether the answer is still coming."""
-        return self.result is None and not self.error
+        return self.result is None and not self.error and not self.note
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,21 @@ class State:
     def step(self, name: StepName) -> StepView:
         """The step called ``name``; raises ``StopIteration`` where there is none."""
         return next(step for step in self.steps if step.name is name)
+
+    @property
+    def refused(self) -> tuple[Problem, ...]:
+        """The flags' errors, while the step stands refused for them and no run tells a cause."""
+        flags = next((step for step in self.steps if step.name is StepName.FLAGS), None)
+        if self.explanation is not None or flags is None or flags.state is not StepState.REFUSED:
+            return ()
+        return tuple(problem for problem in self.flags.problems if problem.severity is Severity.ERROR)
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """The changes of the profile that would mend what stands first."""
+        found = self.explanation.findings[:1] if self.explanation else ()
+        fixes = [fix for cause in found for fix in cause.fix] + [fix for one in self.refused for fix in one.fix]
+        return tuple(fix for fix in fixes if fix.change and ("set" in fix.change or "unset" in fix.change))
 
     @property
     def loading(self) -> bool:

@@ -12,6 +12,7 @@ from cockpit.bringup.events import (
     CommandStarted,
     Ended,
     Event,
+    FlagsJudged,
     Found,
     LoadProgress,
     StepChanged,
@@ -29,6 +30,7 @@ from cockpit.tui.state import (
     HISTORY,
     Activity,
     Exchange,
+    FlagsView,
     HostView,
     MetricsPoint,
     RunView,
@@ -96,6 +98,9 @@ def reduce(state: State, fact: f.Fact) -> State:
 
 def _profile(state: State, fact: f.ProfileLoaded) -> State:
     profile = fact.profile
+    if state.profile is not None and state.profile.digest != profile.digest:
+        # What was judged and explained was about the profile as it was.
+        state = replace(state, flags=FlagsView(), explanation=None, steps=steps.forget_failures(state.steps))
     same = state.profile is not None and [h.spec for h in state.hosts] == [
         h.spec for h in hosts.hosts_of(profile, state.now)
     ]
@@ -195,6 +200,8 @@ def _event(state: State, event: Event) -> State:
     match event:
         case StepChanged():
             state = replace(state, steps=steps.change_step(state.steps, event, state.now, state.activity))
+            if event.step is StepName.PROMPT:
+                state = _prompt_step(state, event)
             begun = event.state is StepState.RUNNING and event.step in (StepName.LAUNCH, StepName.LOAD)
             return replace(state, explanation=None, explained_run="") if begun else state
         case CommandStarted():
@@ -210,13 +217,28 @@ def _event(state: State, event: Event) -> State:
                 state, explanation=replace(known, findings=(*known.findings, finding)), explained_run=run
             )
         case Answered(text, reasoning):
-            if not state.exchanges or not state.exchanges[-1].open:
-                asked = state.profile.prompt.text if state.profile else ""
-                state = _prompt(state, f.PromptAsked(asked))
             return _prompt(state, f.PromptPiece(text, reasoning))
+        case FlagsJudged(vllm, problems):
+            return replace(state, flags=FlagsView(vllm, problems), vllm_version=vllm or state.vllm_version)
         case LoadProgress() | Ended():
             # The serve log itself is followed: it tells the same, of any run and with more.
             return state
+
+
+def _prompt_step(state: State, event: StepChanged) -> State:
+    """The runner asks the profile's own prompt, or has its answer."""
+    last = state.exchanges[-1] if state.exchanges else None
+    if event.state is StepState.RUNNING:
+        if last is not None and last.open:
+            return state
+        return _prompt(state, f.PromptAsked(state.profile.prompt.text if state.profile else ""))
+    if last is None or not last.open or state.activity.undoing:
+        return state
+    done = event.state is StepState.DONE
+    ended = (
+        replace(last, note=event.reason or "done") if done else replace(last, error=event.reason or "no answer")
+    )
+    return replace(state, exchanges=(*state.exchanges[:-1], ended))
 
 
 def _load(state: State, fact: f.LoadTold | f.LogGrew) -> State:

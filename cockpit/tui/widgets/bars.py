@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
+from textual.widgets import Input
 
 from cockpit.logs.sanitise import clean
 from cockpit.model.profile import DockerRuntime
@@ -101,12 +102,17 @@ class Footer(Widget):
         from cockpit.tui.actions import BY_ID
 
         ranked: list[tuple[int, str, str, bool]] = []
+        writing = isinstance(self.screen.focused, Input)
         for number, active in enumerate(self.screen.active_bindings.values()):
             binding = active.binding
             if not binding.show or not binding.description:
                 continue
             action = BY_ID.get(binding.action.removeprefix("app.do('").removesuffix("')"))
             own = action is None or action.where != "app"
+            if action is not None and not active.enabled and not action.constant:
+                continue
+            if writing and not (binding.key in WRITING or "+" in binding.key):
+                continue
             rank = (action.rank if action else 0) + (0 if own else 100)
             display = binding.key_display or self.app.get_key_display(binding)
             ranked.append((rank * 1000 + number, display.split(" ")[0], binding.description, active.enabled))
@@ -128,6 +134,9 @@ class Footer(Widget):
         gap = " " * max(0, width - line.cell_length - tail.cell_length)
         return Content.assemble(line, gap, tail)
 
+
+WRITING = frozenset({"escape", "enter", "up", "down"})
+"""Keys that a line of text leaves to others."""
 
 Hint = tuple[str, str, bool]
 """A key, what it does, whether it can be used now."""

@@ -151,6 +151,7 @@ class Chart(Widget):
     def plotting(self) -> None:
         """plotext may be loaded from now on."""
         self._ready = True
+        self.refresh()
 
     def watch_curve(self, curve: Curve) -> None:
         """Draw anew when a column is complete, or the scale is another."""

@@ -11,7 +11,7 @@ from cockpit.logs.sanitise import clean
 from cockpit.model.finding import Explanation, Finding
 from cockpit.tui.actions import bindings
 from cockpit.tui.state import State
-from cockpit.tui.widgets.panes import TextPane, block, fix_lines
+from cockpit.tui.widgets.panes import TextPane, block, fix_lines, problem_lines
 
 MOST_EVIDENCE = 6
 
@@ -25,6 +25,8 @@ class FindingPane(TextPane):
 def content(state: State) -> Content:
     """The explanation."""
     found = state.explanation
+    if state.refused:
+        return Content("\n\n").join(Content("\n").join(problem_lines(problem)) for problem in state.refused)
     if found is None:
         return Content.styled("x explains the last run from every log of every host.", "$muted")
     parts: list[Content] = []
@@ -52,6 +54,8 @@ def _nothing(found: Explanation) -> str:
 def title(state: State) -> str:
     """The pane's title."""
     found = state.explanation
+    if state.refused:
+        return "Why it was refused"
     if found is None or not found.findings:
         return "Why"
     return f"Why it failed · {found.findings[0].confidence.value}"

@@ -152,11 +152,11 @@ def flags_content(state: State) -> Content:
     if not flags.problems:
         parts.append(Content.styled("✓ Nothing stands against a launch.", "$text-success"))
     for problem in flags.problems:
-        parts += [Content(""), *_problem(problem)]
+        parts += [Content(""), *problem_lines(problem)]
     return Content("\n").join(parts)
 
 
-def _problem(problem: Problem) -> list[Content]:
+def problem_lines(problem: Problem) -> list[Content]:
     mark, style = MARKS[problem.severity]
     place = f"  {problem.place}" if problem.place else ""
     lines = [

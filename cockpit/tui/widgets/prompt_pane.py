@@ -38,6 +38,8 @@ def figures(exchange: Exchange, now: float) -> Content:
     """TTFT, speed, tokens, or why there is none."""
     if exchange.error:
         return Content.styled(f"✗ {clean(exchange.error, multiline=True)}", "$text-error")
+    if exchange.note:
+        return Content.styled(f"✓ {clean(exchange.note)}", "$muted")
     result = exchange.result
     if result is None:
         what = "answering" if exchange.first is not None else "waiting for the first token"
@@ -58,7 +60,8 @@ class PromptPane(Vertical):
     """The conversation, and a line to write the next prompt on."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "recall(-1)", "Earlier prompt", show=False),
+        Binding("enter", "send", "send"),
+        Binding("up", "recall(-1)", "earlier", key_display="↑"),
         Binding("down", "recall(1)", "Later prompt", show=False),
     ]
     state: reactive[State] = reactive(State())
@@ -134,6 +137,10 @@ class PromptPane(Vertical):
             self.notify(f"{name} takes a number.", severity="warning", markup=False)
         self.show()
         return True
+
+    def action_send(self) -> None:
+        """Enter in the line itself sends; with the keys elsewhere in the pane it goes there."""
+        self.query_one(Input).focus()
 
     def action_recall(self, step: int) -> None:
         """An earlier prompt, or a later one."""
