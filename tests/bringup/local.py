@@ -21,6 +21,13 @@ serve:
 """
 
 
+async def connected() -> Session:
+    """``session_here``, connected."""
+    session = session_here()
+    await session.connect()
+    return session
+
+
 def session_here(venv: Path | None = None) -> Session:
     """A session of one host, which is this machine."""
     profile = parse(TEXT.format(venv=venv or sys.prefix).encode(), "here.yaml")
