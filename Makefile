@@ -36,9 +36,10 @@ test-all: lint packages
 bench: $(READY)
 	for f in tests/bench/bench_*.py; do $(BIN)/python $$f || exit 1; done
 
+# Where nobody sits at a terminal, the lab's bring-up ends in an answered prompt instead.
 lab: $(READY)
-	$(BIN)/spark-cockpit lab up
-	$(BIN)/spark-cockpit up lab
+	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/spark-cockpit lab; \
+	else $(BIN)/spark-cockpit lab up && exec $(BIN)/spark-cockpit up "$${SPARK_COCKPIT_LAB:-lab}"; fi
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -33,3 +33,12 @@ def lab(action: str, *, as_json: bool) -> None:
         show.as_json(info.to_json())
     else:
         click.echo(show.safe(str(info)))
+
+
+def open_lab() -> None:
+    """Bring the lab up and open the cockpit on it."""
+    from cockpit.cli.screen import open_screen
+    from cockpit.lab.lab import up
+
+    info = up(Progress())
+    open_screen(info.name, read_only=False)

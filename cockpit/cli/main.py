@@ -226,13 +226,20 @@ def runbook(profile: str) -> None:
 
 
 @cockpit.command()
-@click.argument("action", type=click.Choice(["up", "down", "status"]))
+@click.argument("action", required=False, type=click.Choice(["up", "down", "status"]))
 @json_option
-def lab(action: str, as_json: bool) -> None:
-    """The lab: two hosts on this machine, with real SSH, Ray and vLLM on the CPU."""
-    from cockpit.cli.lab import lab as verb
+def lab(action: str | None, as_json: bool) -> None:
+    """The lab: two hosts on this machine, with real SSH, Ray and vLLM on the CPU.
 
-    verb(action, as_json=as_json)
+    Without an action it is brought up, and the cockpit opens on it.
+    """
+    from cockpit.cli.lab import lab as verb
+    from cockpit.cli.lab import open_lab
+
+    if action is None:
+        open_lab()
+    else:
+        verb(action, as_json=as_json)
 
 
 @cockpit.command()

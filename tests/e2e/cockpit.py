@@ -94,6 +94,8 @@ class Running:
 class Cockpit:
     """The command line with folders of its own; the caches stay the user's."""
 
+    name = ""
+
     def __init__(self, folder: Path, **env: str) -> None:
         self.env = {
             **os.environ,
