@@ -30,6 +30,14 @@ VERSIONS = ("0.11.2", "0.17.1", "0.24.0", "0.28.0", "0.31.0", "0.32.0")
 ALSO = ("gguf", "diskcache")
 """What old versions import and the lab's environment lacks."""
 
+PRELUDE = """
+import torch
+for name in ("_is_avx2_supported", "_is_avx512_supported"):
+    if not hasattr(torch._C._cpu, name):
+        setattr(torch._C._cpu, name, lambda: False)
+"""
+"""What 0.17.1 asks of torch and newer torches have under other names; a parser has no use for the answer."""
+
 DATA = Path(__file__).resolve().parents[2] / "cockpit" / "serving" / "data"
 
 
@@ -83,7 +91,7 @@ def ask(version: str, folder: Path, python: Path, script: str, *arguments: str) 
     quiet = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_PLUGINS": ""}
     asked = subprocess.run(
         [str(python), "-", *arguments],
-        input=script,
+        input=PRELUDE + script,
         capture_output=True,
         text=True,
         env={**os.environ, **quiet, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},

@@ -38,6 +38,8 @@ ENVIRONMENT = {
     "DO_NOT_TRACK": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_LOGGING_COLOR": "0",
+    # Two ranks on a machine of one NUMA node: the CPU build would bind each to a node of its own.
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
 }
 
 
