@@ -94,7 +94,7 @@ def test_everything_is_found_at_once_and_mended(
     told = json.loads(found.stdout)
     assert (found.returncode, told["source"], told["vllm"]) == (4, "runtime", "0.32.0")
     errors = [(one["flag"], one["line"]) for one in told["findings"] if one["severity"] == "error"]
-    assert errors == [("tensor-paralel-size", 11), ("dtype", 12), ("max-model-len", 9)]
+    assert errors == [("tensor-paralel-size", 13), ("dtype", 14), ("max-model-len", 11)]
     mended = lab.run("flags", str(path), "--fix")
     assert mended.returncode == 0, mended.stdout + mended.stderr
     assert "-    tensor-paralel-size: 1\n" in mended.stderr

@@ -146,7 +146,7 @@ def words(log: Path) -> str:
         if found := [line for line in plain if re.match(pattern, line)]:
             return found[-1].split(" [type=")[0]
     named = [line for line in plain if re.match(r"[\w.]*(?:Error|Exception|Invalid\w*)\b: ", line)]
-    causes = [line for line in named if "See root cause above" not in line]
+    causes = [line for line in named if "root cause" not in line]
     return (causes or named or plain or [""])[-1][:600]
 
 

@@ -123,10 +123,10 @@ def pid_of(local: Local) -> int | None:
 
 
 @pytest.mark.lab
-def test_it_stays_loaded_and_judges_each_change(helper: Local, record_property: Any) -> None:
+def test_it_stays_loaded_and_judges_each_change(helper: Local) -> None:
     began = time.monotonic()
     first = ask(helper, {"max-model-len": 512, "port": 26211}, schema=True)
-    record_property("first_seconds", round(time.monotonic() - began, 2))
+    print(f"first deep check: {time.monotonic() - began:.2f} s")
     assert first.messages == (("", ""),)
     assert {flag.name for flag in schema_of_answer(first.answer).flags} == {
         flag.name for flag in shipped("0.32.0").flags
@@ -146,7 +146,7 @@ def test_it_stays_loaded_and_judges_each_change(helper: Local, record_property: 
         assert found.verdicts[0].stage == stage
     assert found.answer["seconds"]["import"] == first.answer["seconds"]["import"]
     assert pid_of(helper) == loaded
-    record_property("warm_seconds", seconds)
+    print(f"warm deep checks: {seconds} s")
 
 
 @pytest.mark.lab

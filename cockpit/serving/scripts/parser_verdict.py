@@ -15,6 +15,7 @@ were refused so. vLLM logs to standard output: what stands before the marker is 
 
 import contextlib
 import importlib
+import importlib.util
 import io
 import json
 import re
@@ -25,6 +26,14 @@ from pathlib import Path
 from typing import Any
 
 MARKER = "SPARK-COCKPIT-VERDICT "
+
+LOADERS = {
+    "fastsafetensors": "fastsafetensors",
+    "instanttensor": "instanttensor",
+    "runai_streamer": "runai_model_streamer",
+    "tensorizer": "tensorizer",
+}
+"""Load formats that need a package of their own, which vLLM imports when it comes to the weights."""
 
 FILES = ("ssl_keyfile", "ssl_certfile", "ssl_ca_certs", "log_config_file")
 TOKENIZER = ("tokenizer", "tokenizer_mode", "tokenizer_revision")
@@ -192,11 +201,24 @@ def build_config(namespace: Any) -> None:
     executor = getattr(first_of("vllm.v1.executor.abstract", "vllm.v1.executor"), "Executor", None)
     if executor is not None:
         executor.get_class(config)
+    check_loader(config.load_config)
     given = vars(namespace).get
     if any(given(name) not in (None, "auto") for name in TOKENIZER):
         load = getattr(first_of("vllm.tokenizers"), "cached_tokenizer_from_config", None)
         if load is not None:
             load(config.model_config)
+
+
+def check_loader(load_config: Any) -> None:
+    """That vLLM has a loader for the format, and the format's own package is installed: a worker finds out
+    only when everything else has started."""
+    name = str(getattr(load_config.load_format, "value", load_config.load_format))
+    package = LOADERS.get(name, "")
+    if package and importlib.util.find_spec(package) is None:
+        raise ImportError(f"the load format {name} needs the package {package}, which is not installed")
+    loader = getattr(first_of("vllm.model_executor.model_loader"), "get_model_loader", None)
+    if loader is not None:
+        loader(load_config)
 
 
 class Judge:

@@ -91,9 +91,16 @@ def main(idle: int, limit: int, where: str) -> None:
                 warm = True
 
 
+def leave(path: Path) -> None:
+    """End at once: an exception could be caught by what runs now, vLLM's own code among it."""
+    path.unlink(missing_ok=True)
+    os._exit(0)
+
+
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    place = Path(SOCKET).absolute()
+    signal.signal(signal.SIGTERM, lambda *_: leave(place))
     try:
         main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
     finally:
-        Path(SOCKET).unlink(missing_ok=True)
+        place.unlink(missing_ok=True)
