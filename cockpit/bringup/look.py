@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ from cockpit.hosts.errors import HostError
 from cockpit.model.facts import Member, Membership, Sample
 from cockpit.model.profile import HostSpec, Role
 from cockpit.probes.sample import SampleError, parse_sample, sample_command
+from cockpit.serving.guard import GuardSeen, guard_state_command, parse_guard
 
 NOT_ASKED = frozenset({StepName.PREFLIGHT, StepName.FLAGS, StepName.PROMPT})
 """Steps whose check is work of its own: a look does not do them."""
@@ -32,6 +33,7 @@ class HostSeen:
     sample: Sample | None = None
     member: Member | None = None
     error: str = ""
+    guard: GuardSeen | None = None
 
     @property
     def reachable(self) -> bool:
@@ -52,6 +54,7 @@ class HostSeen:
             if member
             else None,
             "rank": self.rank,
+            "guard": self.guard.to_json() if self.guard else None,
             **({"error": self.error} if self.error else {}),
         }
 
@@ -96,9 +99,7 @@ async def look(session: Session) -> Seen:
     membership = await ask_membership(session) if len(profile.hosts) > 1 else None
     run = await standing(session)
     members = {member.host: member for member in membership.members} if membership else {}
-    hosts = tuple(
-        HostSeen(host.spec, host.rank, host.sample, members.get(host.spec.name), host.error) for host in seen
-    )
+    hosts = tuple(replace(host, member=members.get(host.spec.name)) for host in seen)
     return Seen(hosts, await look_at_steps(session, run), run, membership)
 
 
@@ -109,8 +110,11 @@ async def _look_at(session: Session, spec: HostSpec) -> HostSeen:
     host = session.hosts[spec.name]
     try:
         await host.connect()
-        completed = await host.run(sample_command(spec))
-        return HostSeen(spec, rank, parse_sample(completed.stdout))
+        completed, guard = await asyncio.gather(
+            host.run(sample_command(spec)),
+            host.run(guard_state_command(session.runtime, spec), check=False),
+        )
+        return HostSeen(spec, rank, parse_sample(completed.stdout), guard=parse_guard(guard.stdout))
     except (HostError, SampleError) as error:
         return HostSeen(spec, rank, error=error.message)
 

@@ -96,6 +96,24 @@ class RaySpec:
     env: Mapping[str, str] = field(default_factory=lambda: EMPTY)
 
 
+class GuardWhile(StrEnum):
+    """When the memory guard watches: until the model is loaded, until the run ends, or never."""
+
+    LOADING = "loading"
+    SERVING = "serving"
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class GuardSpec:
+    """The memory guard. Below ``reserve`` bytes of available memory it ends the host's ranks; 0 is the default,
+    8 GiB and at most a 15th of the host's memory: 8 to 16 GiB is what operators of DGX Sparks use while
+    loading (sfxnz, pull request 12; Hugging Face discussion 7)."""
+
+    reserve: int = 0
+    during: GuardWhile = GuardWhile.LOADING
+
+
 @dataclass(frozen=True, slots=True)
 class ServeSpec:
     """What ``vllm serve`` is started with.
@@ -110,6 +128,7 @@ class ServeSpec:
     env: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     secrets: tuple[str, ...] = ()
     ready_within: float = 3600.0
+    guard: GuardSpec = GuardSpec()
 
     @property
     def port(self) -> int:

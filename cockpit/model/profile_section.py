@@ -146,6 +146,17 @@ class Section:
         self.expected(key, f"a number from {low:g} to {high:g}", node)
         return default
 
+    def size(self, key: str, default: int, low: int, high: int) -> int:
+        """Bytes: a whole number, or a number with KiB, MiB, GiB or TiB, from ``low`` to ``high``."""
+        node = self.node(key)
+        if node is None:
+            return default
+        value = words.size(node.value) if isinstance(node, Scalar) else None
+        if value is not None and low <= value <= high:
+            return value
+        self.expected(key, f"bytes from {low} to {high}, or a size such as 8GiB", node)
+        return default
+
     def items(self, key: str) -> tuple[Node, ...]:
         """The items of a list; none for a missing key or an empty value."""
         node = self.node(key)

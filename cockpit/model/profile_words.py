@@ -12,6 +12,7 @@ _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}\$?")
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}")
 _HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?) ?([KMGT])iB")
 _SECRET = re.compile(r".*(_TOKEN|_API_KEY|_SECRET|_PASSWORD|_ACCESS_KEY)")
 
 
@@ -101,3 +102,11 @@ def mount(text: str) -> str:
     if path(source) == "" and target.startswith("/") and mode in ("", "ro", "rw"):
         return ""
     return "SOURCE:TARGET or SOURCE:TARGET:ro with absolute paths (SOURCE may begin with ~/)"
+
+
+def size(value: object) -> int | None:
+    """Bytes: a whole number, or a number with KiB, MiB, GiB or TiB; None for anything else."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    return round(float(match[1]) * 1024 ** ("KMGT".index(match[2]) + 1)) if match else None

@@ -14,6 +14,8 @@ from types import MappingProxyType
 from cockpit.model import profile_words as words
 from cockpit.model.profile import (
     DockerRuntime,
+    GuardSpec,
+    GuardWhile,
     NativeRuntime,
     Place,
     Profile,
@@ -33,7 +35,7 @@ __all__ = ["Mistake", "ProfileError", "parse"]
 _TOP = ("name", "description", "ssh", "hosts", "runtime", "ray", "serve", "prompt")
 _DOCKER = ("kind", "image", "mounts", "run_flags", "env")
 _NATIVE = ("kind", "venv", "env")
-_SERVE = ("model", "served_name", "flags", "env", "secrets", "ready_within")
+_SERVE = ("model", "served_name", "flags", "env", "secrets", "ready_within", "guard")
 _RUN_FLAGS_OWN = re.compile(r"(--(name|detach|rm|entrypoint|interactive|tty|pull|cidfile)(=.*)?|-[dit]+)")
 
 
@@ -177,7 +179,17 @@ def _serve(top: Section) -> ServeSpec | None:
         env=env,
         secrets=secrets,
         ready_within=section.number("ready_within", ServeSpec("").ready_within, 1, 7 * 86400),
+        guard=_guard(section),
     )
+
+
+def _guard(serve: Section) -> GuardSpec:
+    """``while: off`` and the bare words are the same to YAML 1.2: text."""
+    section = serve.section("guard", ("reserve", "while"))
+    if section is None:
+        return GuardSpec()
+    during = section.choice("while", tuple(GuardWhile)) or GuardWhile.LOADING
+    return GuardSpec(section.size("reserve", 0, 2**20, 2**40), GuardWhile(during))
 
 
 def _prompt(top: Section) -> PromptSpec:

@@ -20,6 +20,7 @@ from cockpit.runtime import detached
 from cockpit.runtime.prelude import exports, heredoc
 from cockpit.runtime.runtime import Runtime
 from cockpit.serving.arguments import serve_argv
+from cockpit.serving.guard import guard_text, shown
 
 CURRENT = "runs/current"
 """The folder of the last run, below ``$STATE``."""
@@ -92,7 +93,7 @@ def launch_command(
     return runtime.script(
         profile.head,
         launch_text(profile, environment, image_id=image_id, forced=forced),
-        f"launch vllm serve {profile.serve.model}",
+        f"launch vllm serve {profile.serve.model} ({shown(profile)})",
         secrets=profile.serve.secrets,
         limit=60,
     )
@@ -127,8 +128,18 @@ mv -T "$STATE/runs/.current.$$" "$STATE/{CURRENT}"
 {{
 {start.rstrip()}
 }} 9>&- >&2
+{_guard(profile)}\
 echo "{_STARTED} $run"
 """
+
+
+def _guard(profile: Profile) -> str:
+    """The sh text that starts the head's memory guard. The run goes on without one, and its log says so."""
+    text = guard_text(profile, profile.head, CURRENT).rstrip()
+    failed = f"Memory guard on {profile.head.name}: it could not be started; nothing watches the memory."
+    return (
+        f'(\nset +eu\n{text}\n) 9>&- >&2 || echo {shlex.quote(failed)} | tee -a "$STATE/{CURRENT}/{LOG}" >&2\n'
+    )
 
 
 def parse_launched(output: bytes) -> Launched:

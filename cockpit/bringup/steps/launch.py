@@ -17,6 +17,7 @@ from cockpit.model.profile import HostSpec, Profile
 from cockpit.runtime.detached import ProcessState
 from cockpit.runtime.prelude import NO_ENVIRONMENT
 from cockpit.serving.deep import helper_stop_command
+from cockpit.serving.guard import guard_command, guard_stop_command
 from cockpit.serving.launch import (
     Run,
     launch_command,
@@ -65,12 +66,17 @@ class Launch(StepBase):
     title = "Launch"
 
     def plan(self, planner: Planner) -> tuple[Command, ...]:
-        """End the helper that judges flags, whose memory the run needs; then the launch on the head."""
-        return (helper_stop_command(planner.profile, planner.runtime), _launch(planner))
+        """End the helper that judges flags, whose memory the run needs; start the workers' memory guards; then
+        the launch on the head, with its own guard."""
+        return (
+            helper_stop_command(planner.profile, planner.runtime),
+            *_guards(planner),
+            _launch(planner),
+        )
 
     def by_hand(self, planner: Planner) -> tuple[Command, ...]:
-        """The launch: without the cockpit no helper runs."""
-        return (_launch(planner),)
+        """The guards and the launch: without the cockpit no helper runs."""
+        return (*_guards(planner), _launch(planner))
 
     def undo_plan(self, planner: Planner) -> tuple[Command, ...]:
         """Note the shared memory it holds, end the run, then on every host give back what it left and see
@@ -78,6 +84,7 @@ class Launch(StepBase):
         return (
             *_notes(planner),
             stop_command(planner.profile, planner.runtime),
+            *_guard_stops(planner),
             *_releases(planner),
             *_verifications(planner),
         )
@@ -101,6 +108,11 @@ class Launch(StepBase):
         """Launch, unless a run is running."""
         planner = planner_of(session)
         await session.run(helper_stop_command(planner.profile, planner.runtime), check=False)
+        if not await self._running(session):
+            await session.each(
+                planner.profile.workers,
+                lambda spec: session.run(guard_command(planner.profile, planner.runtime, spec)),
+            )
         command = _launch(planner, forced=session.notes.get(FORCED, ""))
         completed = await session.run(command)
         try:
@@ -118,6 +130,7 @@ class Launch(StepBase):
         stopped = await session.run(stop_command(planner.profile, planner.runtime), check=False)
         if stopped.status not in (0, NO_ENVIRONMENT):
             raise session.failed(stopped)
+        await self._try_on_each(session, _guard_stops(planner))
         await self._try_on_each(session, _releases(planner))
         verify = {command.host: command for command in _verifications(planner)}
         found = await session.each(session.profile.hosts, lambda spec: session.run(verify[spec.name]))
@@ -132,6 +145,12 @@ class Launch(StepBase):
                 )
         words = stopped.text.strip().splitlines()
         return Report(StepState.DONE, words[-1] if words else "no run was running")
+
+    @staticmethod
+    async def _running(session: Session) -> bool:
+        """Whether a run is running already, whose guards then stay as they are."""
+        run = await last_run(session)
+        return run is not None and run.process.state is ProcessState.RUNNING
 
     @staticmethod
     async def _try_on_each(session: Session, commands: tuple[Command, ...]) -> None:
@@ -153,6 +172,16 @@ def _launch(planner: Planner, forced: str = "") -> Command:
 def _notes(planner: Planner) -> tuple[Command, ...]:
     profile, runtime = planner.profile, planner.runtime
     return tuple(note_command(profile, runtime, host) for host in profile.hosts)
+
+
+def _guards(planner: Planner) -> tuple[Command, ...]:
+    profile, runtime = planner.profile, planner.runtime
+    return tuple(guard_command(profile, runtime, host) for host in profile.workers)
+
+
+def _guard_stops(planner: Planner) -> tuple[Command, ...]:
+    profile, runtime = planner.profile, planner.runtime
+    return tuple(guard_stop_command(profile, runtime, host) for host in profile.hosts)
 
 
 def _releases(planner: Planner) -> tuple[Command, ...]:
