@@ -56,13 +56,21 @@ def leaving() -> Iterator[None]:
         text = tell(error) if isinstance(error, StepError) else str(error)
         click.echo(clean(text, multiline=True), err=True)
         leave(status_of(error))
-    except KeyboardInterrupt:
+    except click.ClickException as error:
+        error.show()
+        leave(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
         click.echo("\nDetached. What runs on the hosts goes on.", err=True)
         leave(DETACHED)
     except BrokenPipeError:
         # The reader of a pipe has gone (`spark-cockpit logs … | head`): nothing is left to say to anybody.
         sys.stderr.close()
         leave(DONE)
+    except OSError as error:
+        # A file or folder of this machine: the disk is full, a path can't be written or read.
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(clean(f"{where}{error.strerror or error}", multiline=True), err=True)
+        leave(FAILED)
 
 
 def leave(status: int) -> NoReturn:

@@ -256,4 +256,4 @@ def completion(shell: str) -> None:
 def main() -> None:
     """Run the command line; errors leave in words and with the contract's exit status."""
     with exits.leaving():
-        cockpit(prog_name="spark-cockpit")
+        cockpit.main(prog_name="spark-cockpit", standalone_mode=False)

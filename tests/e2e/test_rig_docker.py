@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -170,3 +171,32 @@ def test_down_leaves_nothing_of_ours_and_everything_of_others(
     assert others in running
     again = cockpit("down", profile, "--json")
     assert again.outcome == "down", again.out + again.err
+
+
+@pytest.mark.full
+def test_the_runbook_reaches_an_answered_prompt_by_hand(
+    first: Answer, cockpit: Cockpit, profile: Path, standing_rig: Rig, tmp_path: Path
+) -> None:
+    script, output = tmp_path / "runbook.sh", tmp_path / "out"
+    script.write_text(cockpit("runbook", profile).out)
+    with output.open("w") as log:
+        done = subprocess.run(
+            ["sh", str(script)], stdout=log, stderr=log, timeout=600, env=cockpit.env, stdin=subprocess.DEVNULL
+        )
+    said = output.read_text()
+    assert done.returncode == 0, said[-4000:]
+    assert '"choices"' in said
+    assert cockpit("status", profile, "--json").json["run"]["ready"] is True
+    assert cockpit("down", profile, "--json").outcome == "down"
+
+
+def test_the_native_runtime_refuses_what_is_not_there(
+    standing_rig: Rig, cockpit: Cockpit, tmp_path: Path
+) -> None:
+    assert standing_rig.environment is not None
+    profile = rig_profile(standing_rig, tmp_path, runtime="native", name="bare")
+    profile.write_text(profile.read_text().replace(str(standing_rig.environment.venv), "/opt/nothing"))
+    answer = cockpit("up", profile, "--json")
+    assert (answer.outcome, answer.status) == ("refused", 4)
+    assert answer.step("preflight")["state"] == "refused"
+    assert "/opt/nothing" in answer.step("preflight")["reason"]

@@ -158,3 +158,43 @@ def test_one_host_only_in_ray_is_told_within_seconds(joined: tuple[Cockpit, Path
     assert failed["host"] == "spark-2"
     assert "spark-2" in failed["reason"]
     assert took < 120, "a membership that can't be complete is told, not waited for"
+
+
+def test_a_worker_starting_against_a_dead_head_is_told_in_time(
+    joined: tuple[Cockpit, Path], standing_rig: Rig
+) -> None:
+    cockpit, profile = joined
+    assert cockpit("down", profile, "--json").outcome == "down"
+    assert cockpit("up", profile, "--through", "ray-head", "--json").outcome == "ready"
+    head = standing_rig.hosts["spark-1"]
+    head.drop("on", FABRIC)
+    try:
+        answer = cockpit("up", profile, "--through", "ray-workers", "--json", timeout=120)
+    finally:
+        head.drop("off", FABRIC)
+    step = answer.step("ray-workers")
+    assert (step["state"], step["host"]) == ("failed", "spark-2"), answer.out
+    assert f"spark-2 can't reach spark-1's Ray at {head.fabric}:6379" in step["reason"]
+    assert "Command: " in step["reason"]
+
+
+def test_the_workers_link_lost_while_loading_is_told(
+    joined: tuple[Cockpit, Path], standing_rig: Rig, tmp_path: Path
+) -> None:
+    cockpit, _ = joined
+    changes = {"ray": {"env": QUICK_DEATH}}
+    profile = rig_profile(standing_rig, tmp_path, changes=changes)
+    running = cockpit.start("up", profile, "--json")
+    running.until(lambda e: e["event"] == "progress" and e["phase"] == "ray")
+    worker = standing_rig.hosts["spark-2"]
+    worker.drop("on", FABRIC)
+    try:
+        end = running.until(lambda e: e["event"] == "end")
+    finally:
+        worker.drop("off", FABRIC)
+        running.process.wait(timeout=60)
+    assert end["outcome"] in ("failed", "stalled"), running.seen
+    told = [event for event in running.seen if event["event"] == "step" and event["step"] == "load"][-1]
+    assert told["state"] == "failed"
+    assert "vllm serve" in told["reason"]
+    assert cockpit("down", profile, "--json").outcome == "down"
