@@ -10,7 +10,7 @@ from cockpit.bringup.follow import read_whole
 from cockpit.bringup.session import Session
 from cockpit.cluster.arguments import temp_dir
 from cockpit.diagnosis.engine import explain
-from cockpit.diagnosis.sources import KERNEL, OTHER, RAY_WORKER, SERVE, Source
+from cockpit.diagnosis.sources import KERNEL, RAY_WORKER, SERVE, Source
 from cockpit.model.command import Command
 from cockpit.model.finding import Explanation
 from cockpit.model.profile import HostSpec
@@ -72,7 +72,7 @@ async def _of_host(session: Session, spec: HostSpec) -> list[Source]:
     for command, role, name in (
         (workers, RAY_WORKER, f"Ray's worker logs on {spec.name}"),
         (kernel, KERNEL, f"kernel log on {spec.name}"),
-        (guard_log_command(session.runtime, spec), OTHER, f"memory guard on {spec.name}"),
+        (guard_log_command(session.runtime, spec), KERNEL, f"memory guard on {spec.name}"),
     ):
         data = await _output(session, command)
         if data:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from cockpit.model.profile import DockerRuntime, NativeRuntime, Place, Profile, Role
+from cockpit.model.profile import DockerRuntime, GuardSpec, GuardWhile, NativeRuntime, Place, Profile, Role
 from cockpit.model.profile_yaml import ProfileError, parse
 
 GOOD = """\
@@ -390,3 +390,25 @@ def test_any_value_at_any_key_is_a_profile_or_an_error(key: str, value: object) 
     whole = YAML(typ="safe", pure=True).load(GOOD)
     whole[key] = value
     check(yaml.safe_dump(whole, allow_unicode=True).encode("utf-8", "surrogatepass"))
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("", GuardSpec(0, GuardWhile.LOADING)),
+        ("guard: {reserve: 8GiB}", GuardSpec(8 << 30, GuardWhile.LOADING)),
+        ("guard: {reserve: 12.5 GiB, while: serving}", GuardSpec(12800 << 20, GuardWhile.SERVING)),
+        ("guard: {reserve: 8589934592}", GuardSpec(8 << 30, GuardWhile.LOADING)),
+        ("guard: {while: off}", GuardSpec(0, GuardWhile.OFF)),
+    ],
+)
+def test_the_memory_guard_is_read(text: str, spec: GuardSpec) -> None:
+    assert good(GOOD.replace("  secrets: [HF_TOKEN]", f"  secrets: [HF_TOKEN]\n  {text}")).serve.guard == spec
+
+
+@pytest.mark.parametrize(
+    "text", ["{reserve: 8}", "{reserve: 8GB}", "{reserve: .inf}", "{while: always}", "on", "{a: 1}"]
+)
+def test_a_memory_guard_that_is_none(text: str) -> None:
+    told = bad(GOOD.replace("  secrets: [HF_TOKEN]", f"  secrets: [HF_TOKEN]\n  guard: {text}"))
+    assert any("guard" in line for line in told)
