@@ -218,5 +218,7 @@ def _choice(key: str, message: str) -> Fix | None:
     if match is None or not key:
         return None
     choices = [choice.strip(" '") for choice in match["choices"].split(",")]
-    near = difflib.get_close_matches(match["given"], choices, 1, 0.5)
+    given = match["given"]
+    begun = [choice for choice in choices if given and choice.startswith(given)]
+    near = begun or difflib.get_close_matches(given, choices, 1, 0.5)
     return Fix(f"profile  {key}: {near[0]}", {"set": {path(key): near[0]}}) if near else None

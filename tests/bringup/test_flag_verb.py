@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,14 @@ import pytest
 from cockpit.lab.environment import Environment
 
 PORT = 26311
+
+NVIDIA_SMI = """#!/bin/sh
+# Stands in for the nvidia-smi of a DGX Spark: there is no GPU here.
+case "$1" in
+  *driver_version*) echo "580.95.05, NVIDIA GB10" ;;
+  --query-gpu=*) echo "0, [N/A], [N/A], 0, 4.50, 40, NVIDIA GB10" ;;
+esac
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,7 @@ class Cli:
         """Run ``spark-cockpit`` to its end."""
         names = {"XDG_STATE_HOME": "state", "XDG_CACHE_HOME": "cache", "XDG_CONFIG_HOME": "config"}
         env = {**os.environ, **{name: str(self.folder / path) for name, path in names.items()}}
+        env["PATH"] = f"{self.folder / 'bin'}:{env['PATH']}"
         return subprocess.run(
             [sys.executable, "-m", "cockpit", *arguments],
             env=env,
@@ -70,6 +80,9 @@ def cli(tmp_path: Path) -> Cli:
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     """One that the module's tests with the real vLLM share; its helper is ended in the end."""
     made = Cli(tmp_path_factory.mktemp("flags"))
+    (made.folder / "bin").mkdir()
+    (made.folder / "bin" / "nvidia-smi").write_text(NVIDIA_SMI)
+    (made.folder / "bin" / "nvidia-smi").chmod(0o755)
     yield made
     made.run("down", str(made.folder / "mine.yaml"))
     assert not (made.state / "flags" / "socket").exists()
@@ -99,7 +112,8 @@ def test_everything_is_found_at_once_and_mended(
     assert mended.returncode == 0, mended.stdout + mended.stderr
     assert "-    tensor-paralel-size: 1\n" in mended.stderr
     text = path.read_text()
-    assert "max-model-len: 2048 # too long" in text
+    assert re.search(r"max-model-len: 2048 +# too long\n", text)
+    assert "dtype: bfloat16\n" in text
     assert "# a misspelt one" in text
     assert "name: mine # ours" in text
     again = lab.json("flags", str(path), "--deep")
