@@ -46,7 +46,7 @@ async def test_the_second_is_told_who_and_since_when() -> None:
 async def test_the_lock_of_a_killed_holder_is_free(tmp_path: Path) -> None:
     root = str(Path(__file__).parents[2])
     command = [sys.executable, "-c", HOLDER]
-    holder = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root)  # noqa: ASYNC220
+    holder = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     with pytest.raises(StepRefused):
