@@ -1,6 +1,6 @@
 """How long explaining takes and how much memory: prints figures, asserts nothing.
 
-    python tests/bench/bench_explain.py [--big MEGABYTES]
+python tests/bench/bench_explain.py [--big MEGABYTES]
 """
 
 from __future__ import annotations
@@ -82,13 +82,17 @@ def main() -> None:
     arguments = parser.parse_args()
     began = time.process_time()
     explain([Source("first", "", SERVE, b"one line\n")])
-    print(f"signatures read and compiled: {time.process_time() - began:.3f} s (Python {sys.version.split()[0]})")
+    print(
+        f"signatures read and compiled: {time.process_time() - began:.3f} s (Python {sys.version.split()[0]})"
+    )
     failing = repeated(lines_of("gpu/fail_free_memory_remote.log"))
     tell("one load", (CAPTURES / "gpu" / "ray_tp2_cold.log").read_bytes())
     tell("a load again and again", repeated(lines_of("gpu/ray_tp2_cold.log")))
     tell("a failure again and again", failing)
     tell("a failure, shuffled", shuffled(failing))
-    everything = repeated([line for path in sorted(CAPTURES.rglob("*.log")) for line in path.read_bytes().split(b"\n")])
+    everything = repeated(
+        [line for path in sorted(CAPTURES.rglob("*.log")) for line in path.read_bytes().split(b"\n")]
+    )
     tell("every capture", everything)
     tell("every capture, shuffled", shuffled(everything))
     tell("answered requests", requests(LINES))

@@ -47,7 +47,9 @@ def test_a_flag_is_added_and_nothing_else_changes() -> None:
 
 def test_a_flag_is_changed_and_another_taken_out() -> None:
     after = changed(
-        BEFORE, "two.yaml", [{"set": {"serve.flags.tensor-parallel-size": 1}, "unset": ["serve.flags.max-model-len"]}]
+        BEFORE,
+        "two.yaml",
+        [{"set": {"serve.flags.tensor-parallel-size": 1}, "unset": ["serve.flags.max-model-len"]}],
     )
     profile = parse(after, "two.yaml")
     assert dict(profile.serve.flags) == {"tensor-parallel-size": 1}
