@@ -20,7 +20,8 @@ class ChangeError(CockpitError):
 
 def changed(data: bytes, file: str, changes: Iterable[Mapping[str, Any]]) -> bytes:
     """The profile's YAML with ``changes`` made: ``{"set": {PATH: value}}`` and ``{"unset": [PATH]}``, a path
-    being keys with dots between them. A ``run`` is for a host and passed over here.
+    being keys with dots between them, in a list the item's name (``hosts.spark-1.env.NCCL_IB_HCA``). A ``run``
+    is for a host and passed over here.
 
     The result is a valid profile, else ``ProfileError``; ``ChangeError`` for a path that leads nowhere.
     """
@@ -65,8 +66,16 @@ def _keys(path: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
+def _named(content: Any, name: str) -> Any:
+    """The item of a list that has this name; None where there is none."""
+    return next((item for item in content if isinstance(item, dict) and item.get("name") == name), None)
+
+
 def _set(content: Any, keys: tuple[str, ...], value: Any) -> None:
     for key in keys[:-1]:
+        if isinstance(content, list):
+            content = _named(content, key)
+            continue
         if not isinstance(content, dict):
             raise ChangeError(f"The profile has no place for {'.'.join(keys)}.")
         if content.get(key) is None:
@@ -79,7 +88,10 @@ def _set(content: Any, keys: tuple[str, ...], value: Any) -> None:
 
 def _unset(content: Any, keys: tuple[str, ...]) -> None:
     for key in keys[:-1]:
-        content = content.get(key) if isinstance(content, dict) else None
+        if isinstance(content, list):
+            content = _named(content, key)
+        else:
+            content = content.get(key) if isinstance(content, dict) else None
     if not isinstance(content, dict) or keys[-1] not in content:
         raise ChangeError(f"The profile has no {'.'.join(keys)} to take out.")
     del content[keys[-1]]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from cockpit.model.finding import Fix
+
 
 class Grade(StrEnum):
     """Ready; slow (works, but badly); blocked; unknown (could not be asked)."""
@@ -18,7 +20,8 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One preflight answer: what was observed on which hosts, why it matters, and the remedy."""
+    """One preflight answer: what was observed on which hosts, why it matters, the remedy in words
+    and, where the profile can be mended, as changes."""
 
     id: str
     hosts: tuple[str, ...]
@@ -26,6 +29,7 @@ class Verdict:
     observed: str
     why: str = ""
     remedy: str = ""
+    fix: tuple[Fix, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The verdict as the command line's contract has it."""
@@ -36,4 +40,5 @@ class Verdict:
             "observed": self.observed,
             "why": self.why,
             "remedy": self.remedy,
+            "fix": [fix.to_json() for fix in self.fix],
         }

@@ -76,7 +76,8 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentFacts:
-    """A runtime's environment; a version is "" where the package isn't installed."""
+    """A runtime's environment; a version is "" where the package isn't installed. ``baked`` are its variables
+    that name interfaces, addresses and devices; ``gpu`` tells whether the driver's device is seen there."""
 
     python: str
     executable: str
@@ -85,6 +86,8 @@ class EnvironmentFacts:
     torch: str
     command: str
     model: ModelFacts
+    baked: tuple[tuple[str, str], ...] = ()
+    gpu: bool = True
 
     @property
     def python_series(self) -> str:
@@ -108,7 +111,9 @@ def parse_environment(output: bytes) -> EnvironmentFacts:
         names = tuple(str(name) for name in model.pop("names", ()))
         kept = {key: model[key] for key in ModelFacts.__slots__ if key in model}
         texts = {key: str(facts[key]) for key in ("python", "executable", "vllm", "ray", "torch", "command")}
-        return EnvironmentFacts(**texts, model=ModelFacts(**kept, names=names))
+        baked = tuple(sorted((str(name), str(value)) for name, value in facts.get("baked", {}).items()))
+        gpu = bool(facts.get("gpu", True))
+        return EnvironmentFacts(**texts, model=ModelFacts(**kept, names=names), baked=baked, gpu=gpu)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise ValueError(f"not an environment's facts ({error!r}): {output[:120]!r}") from error
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from cockpit.model.finding import Fix
 from cockpit.model.profile import DockerRuntime, Profile
 from cockpit.model.verdict import Grade, Verdict
 from cockpit.probes.answers import EnvironmentFacts, HostFacts
+from cockpit.probes.fabric import FabricFacts
+from cockpit.probes.machine import MachineFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Everything that was answered, by host. A host that could not be reached stands in none of the three.
+    """Everything that was answered, by host. A host that could not be reached stands in none.
     ``ours`` tells that this very cluster is running, so that its ports are rightly taken."""
 
     profile: Profile
@@ -29,6 +32,8 @@ class Asked:
     environments: Mapping[str, EnvironmentFacts]
     failures: Mapping[str, Failure]
     ours: bool = False
+    machines: Mapping[str, MachineFacts] = field(default_factory=dict)
+    fabrics: Mapping[str, FabricFacts] = field(default_factory=dict)
 
     @property
     def docker(self) -> DockerRuntime | None:
@@ -64,16 +69,19 @@ _HERE = "On the host: "
 
 def merged(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
     """Verdicts that say the same of several hosts, as one; a remedy then begins with all their names."""
-    groups: dict[tuple[str, Grade, str, str, str], list[str]] = {}
+    groups: dict[tuple[str, Grade, str, str, str, tuple[str, ...]], list[str]] = {}
+    fixes: dict[str, Fix] = {}
     for verdict in verdicts:
         remedy = verdict.remedy
         if len(verdict.hosts) == 1 and remedy.startswith(own := f"On {verdict.hosts[0]}: "):
             remedy = _HERE + remedy.removeprefix(own)
-        key = (verdict.id, verdict.grade, verdict.observed, verdict.why, remedy)
+        texts = tuple(fix.text for fix in verdict.fix)
+        key = (verdict.id, verdict.grade, verdict.observed, verdict.why, remedy, texts)
+        fixes |= {fix.text: fix for fix in verdict.fix}
         groups.setdefault(key, []).extend(verdict.hosts)
     found = []
-    for (check, grade, observed, why, remedy), names in groups.items():
+    for (check, grade, observed, why, remedy, texts), names in groups.items():
         hosts = tuple(dict.fromkeys(names))
         told = remedy.replace(_HERE, f"On {' and '.join(hosts)}: ", 1)
-        found.append(Verdict(check, hosts, grade, observed, why, told))
+        found.append(Verdict(check, hosts, grade, observed, why, told, tuple(fixes[text] for text in texts)))
     return tuple(found)

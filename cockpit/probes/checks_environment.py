@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from cockpit.model.finding import Fix
 from cockpit.model.profile import NativeRuntime
 from cockpit.model.verdict import Grade, Verdict
 from cockpit.probes.answers import EnvironmentFacts
@@ -116,3 +117,68 @@ def _install(asked: Asked, name: str, package: str) -> str:
         "Name an image that has it in runtime.image; or make one: "
         f"printf 'FROM {runtime.image}\\nRUN pip install \"{package}\"\\n' | docker build -t NAME -"
     )
+
+
+def container_gpu(asked: Asked) -> Iterable[Verdict]:
+    """A container sees the GPU that its host has."""
+    if asked.docker is None or "--gpus=none" in asked.docker.run_flags or "none" in asked.docker.run_flags:
+        return
+    for name, facts in asked.environments.items():
+        if name in asked.hosts and asked.hosts[name].gpus and not facts.gpu:
+            why = "The host has one, and vLLM runs in the container. Docker's GPU runtime is not in order."
+            remedy = (
+                f"On {name}: sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker ; "
+                f"docker run --rm --gpus all --entrypoint nvidia-smi {asked.docker.image} -L"
+            )
+            yield blocked(
+                "container-gpu", name, "A container started with --gpus all sees no GPU.", why, remedy
+            )
+
+
+_OURS = ("VLLM_HOST_IP", "MASTER_ADDR", "RAY_ADDRESS")
+_INTERFACES = (
+    *("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "UCX_NET_DEVICES"),
+    "OMPI_MCA_btl_tcp_if_include",
+)
+"""What the cockpit sets itself: the addresses always, the interfaces where the profile names one."""
+
+
+def baked(asked: Asked) -> Iterable[Verdict]:
+    """No variable of the image or the profile names an interface or an RDMA device that the host lacks."""
+    for name, facts in asked.environments.items():
+        fabric, spec = asked.fabrics.get(name), asked.profile.host(name)
+        if fabric is None:
+            continue
+        own = {*_OURS, *(_INTERFACES if spec.fabric and spec.fabric.interface else ())}
+        declared = {**asked.profile.runtime.env, **spec.env}
+        there = {link.name for link in fabric.links} | {"lo"}
+        devices = {device.name for device in fabric.rdma}
+        for variable, value in facts.baked:
+            if variable in own and variable not in declared:
+                continue
+            known = devices if variable == "NCCL_IB_HCA" else there
+            missing = [word for word in _named(variable, value) if not _present(word, known)]
+            if missing:
+                where = "the profile" if variable in declared else "the image's own environment"
+                observed = f"{variable}={value} of {where} names {', '.join(missing)}, which this host lacks."
+                why = "NCCL, Gloo or UCX then find no interface, and fail or wait for ever."
+                right = spec.fabric.interface if spec.fabric and variable != "NCCL_IB_HCA" else ""
+                change = {"set": {f"hosts.{name}.env.{variable}": right}} if right else None
+                remedy = f"Set {variable} for this host in the profile: hosts.{name}.env"
+                fix = (Fix(f"{remedy}.{variable}: {right}", change),) if change else ()
+                yield Verdict("baked", (name,), Grade.BLOCKED, observed, why, remedy, fix)
+
+
+def _named(variable: str, value: str) -> list[str]:
+    """The interfaces or devices that a variable's value names; NCCL's ^ (all but these) names none."""
+    if not (variable.endswith("_IFNAME") or variable in (*_INTERFACES, "MN_IF_NAME", "NCCL_IB_HCA")):
+        return []
+    if value.startswith("^"):
+        return []
+    words = [word.strip().lstrip("=").split(":")[0] for word in value.split(",")]
+    return [word for word in words if word and word not in ("all", "auto")]
+
+
+def _present(word: str, known: set[str]) -> bool:
+    """NCCL takes a name as a prefix (its documentation, NCCL_SOCKET_IFNAME and NCCL_IB_HCA)."""
+    return any(name.startswith(word) for name in known)

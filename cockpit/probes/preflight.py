@@ -1,24 +1,30 @@
-"""Preflight: two questions to each host, all at once, read-only; then a table of checks over the answers."""
+"""Preflight: four questions to each host, all at once, read-only; then a table of checks over the answers."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import shlex
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
+from typing import TypeVar
 
 from cockpit.hosts.errors import HostError
 from cockpit.hosts.host import Host
 from cockpit.model.command import Command, Completed
 from cockpit.model.profile import DockerRuntime, HostSpec, Profile
 from cockpit.model.verdict import Grade, Verdict
-from cockpit.probes import checks_environment, checks_host, checks_model
+from cockpit.probes import checks_environment, checks_fabric, checks_host, checks_machine, checks_model
 from cockpit.probes.answers import EnvironmentFacts, HostFacts, parse_environment, parse_host
 from cockpit.probes.asked import Asked, Check, Failure, merged
+from cockpit.probes.fabric import FabricFacts, parse_fabric
+from cockpit.probes.machine import MachineFacts, parse_machine
 from cockpit.runtime.docker import DockerEnvironment
 from cockpit.runtime.prelude import heredoc
 from cockpit.runtime.runtime import Runtime
+
+T = TypeVar("T")
 
 CHECKS: tuple[Check, ...] = (
     checks_host.system,
@@ -32,6 +38,22 @@ CHECKS: tuple[Check, ...] = (
     checks_environment.python,
     checks_model.model,
     checks_host.ports,
+    checks_machine.kernel,
+    checks_machine.power,
+    checks_machine.memory,
+    checks_machine.leftovers,
+    checks_machine.disk,
+    checks_machine.limits,
+    checks_machine.clocks,
+    checks_machine.cdi,
+    checks_environment.container_gpu,
+    checks_environment.baked,
+    checks_fabric.address,
+    checks_fabric.mtu,
+    checks_fabric.reach,
+    checks_fabric.firewall,
+    checks_fabric.name,
+    checks_fabric.rdma,
 )
 HOST_LIMIT = 20.0
 ENVIRONMENT_LIMIT = 60.0
@@ -41,11 +63,16 @@ _HUB_VARIABLES = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HUB_OF
 
 
 def commands(profile: Profile, runtime: Runtime) -> tuple[Command, ...]:
-    """Exactly what ``preflight`` runs: a script on each host, and one inside its environment."""
+    """Exactly what ``preflight`` runs: three scripts on each host, and one inside its environment."""
     return tuple(
         command
         for host in profile.hosts
-        for command in (host_command(profile, runtime, host), environment_command(profile, runtime, host))
+        for command in (
+            host_command(profile, runtime, host),
+            environment_command(profile, runtime, host),
+            machine_command(profile, runtime, host),
+            fabric_command(profile, runtime, host),
+        )
     )
 
 
@@ -60,6 +87,32 @@ def host_command(profile: Profile, runtime: Runtime, host: HostSpec) -> Command:
     }
     text = _python("python3 -I -S", "host_facts", asked)
     return runtime.host_script(host, text, "look at system, GPU, Docker and ports", limit=HOST_LIMIT)
+
+
+def machine_command(profile: Profile, runtime: Runtime, host: HostSpec) -> Command:
+    """The questions about memory, disks, limits and what earlier runs left."""
+    docker = profile.runtime if isinstance(profile.runtime, DockerRuntime) else None
+    sources = (
+        [mount.split(":")[0] for mount in docker.mounts if mount.endswith(":ro") is False] if docker else []
+    )
+    asked = {
+        "folders": ["~", "/tmp", *(["/var/lib/docker"] if docker else []), *sources],
+        "image": docker.image if docker else "",
+    }
+    text = _python("python3 -I -S", "machine_facts", asked)
+    why = "look at memory, disks, limits and leftovers"
+    return runtime.host_script(host, text, why, limit=HOST_LIMIT)
+
+
+def fabric_command(profile: Profile, runtime: Runtime, host: HostSpec) -> Command:
+    """The questions about interfaces and RDMA, and the way to the other hosts."""
+    asked = {
+        "address": host.cluster_address,
+        "peers": {peer.name: peer.cluster_address for peer in profile.hosts if peer != host},
+        "ports": checks_fabric.wanted_knocks(profile, host),
+    }
+    text = _python("python3 -I -S", "fabric_facts", asked)
+    return runtime.host_script(host, text, "look at the fabric and try the link", limit=HOST_LIMIT)
 
 
 def environment_command(profile: Profile, runtime: Runtime, host: HostSpec) -> Command:
@@ -91,36 +144,83 @@ async def preflight(
     not in ``hosts`` is left out.
     """
     specs = [spec for spec in profile.hosts if spec.name in hosts]
+    asked, unreachable = await ask(hosts, profile, runtime, specs, ours=ours)
+    found = merged(verdict for check in CHECKS for verdict in check(asked))
+    return (*unreachable, *found, *merged(checks_machine.sudo(found, asked.machines)))
+
+
+async def ask(
+    hosts: Mapping[str, Host], profile: Profile, runtime: Runtime, specs: Sequence[HostSpec], *, ours: bool
+) -> tuple[Asked, list[Verdict]]:
+    """What every host answers, and a verdict for each question that could not be asked."""
     answers = await asyncio.gather(*(_ask(hosts[spec.name], spec, profile, runtime) for spec in specs))
-    unreachable: list[Verdict] = []
+    unknown: list[Verdict] = []
     facts: dict[str, HostFacts] = {}
     environments: dict[str, EnvironmentFacts] = {}
     failures: dict[str, Failure] = {}
-    for spec, (host, environment) in zip(specs, answers, strict=True):
+    machines: dict[str, MachineFacts] = {}
+    fabrics: dict[str, FabricFacts] = {}
+    for spec, answer in zip(specs, answers, strict=True):
+        if isinstance(answer, Verdict):
+            unknown.append(answer)
+            continue
+        host, environment, machine, fabric = answer
         if isinstance(host, Verdict):
-            unreachable.append(host)
+            unknown.append(host)
             continue
         facts[spec.name] = host
         if isinstance(environment, EnvironmentFacts):
             environments[spec.name] = environment
         else:
             failures[spec.name] = environment
-    asked = Asked(profile, facts, environments, failures, ours)
-    return (*unreachable, *merged(verdict for check in CHECKS for verdict in check(asked)))
+        if isinstance(machine, MachineFacts):
+            machines[spec.name] = machine
+        else:
+            unknown.append(_unasked("machine", spec, machine, "memory, disks, limits and leftovers"))
+        if isinstance(fabric, FabricFacts):
+            fabrics[spec.name] = fabric
+        else:
+            unknown.append(_unasked("fabric", spec, fabric, "the fabric"))
+    return Asked(profile, facts, environments, failures, ours, machines, fabrics), unknown
 
 
-async def _ask(
-    host: Host, spec: HostSpec, profile: Profile, runtime: Runtime
-) -> tuple[HostFacts | Verdict, EnvironmentFacts | Failure]:
-    """Both questions at once."""
+def _unasked(check: str, spec: HostSpec, line: str, what: str) -> Verdict:
+    observed = f"The answer about {what} can't be used: {line}"
+    remedy = "See what keeps the host busy, then check again."
+    return Verdict(check, (spec.name,), Grade.UNKNOWN, observed, f"Nothing is known of {what}.", remedy)
+
+
+Answers = tuple[HostFacts | Verdict, EnvironmentFacts | Failure, MachineFacts | str, FabricFacts | str]
+
+
+async def _ask(host: Host, spec: HostSpec, profile: Profile, runtime: Runtime) -> Answers | Verdict:
+    """All questions to a host, at once."""
     try:
         await host.connect()
     except HostError as error:
-        return _unreachable(spec, error), Failure(None, error.message)
+        return _unreachable(spec, error)
+    began = time.time()
     return await asyncio.gather(
         _ask_host(host, spec, host_command(profile, runtime, spec)),
         _ask_environment(host, environment_command(profile, runtime, spec)),
+        _ask_more(
+            host,
+            machine_command(profile, runtime, spec),
+            lambda output: parse_machine(output, began, time.time()),
+        ),
+        _ask_more(host, fabric_command(profile, runtime, spec), parse_fabric),
     )
+
+
+async def _ask_more(host: Host, command: Command, parse: Callable[[bytes], T]) -> T | str:
+    """The parsed answer, or the line that tells why there is none."""
+    try:
+        completed = await host.run(command, check=False)
+        return parse(completed.stdout) if completed.status == 0 else _line(completed)
+    except HostError as error:
+        return error.message
+    except ValueError as error:
+        return str(error)
 
 
 async def _ask_host(host: Host, spec: HostSpec, command: Command) -> HostFacts | Verdict:

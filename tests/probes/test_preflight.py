@@ -45,8 +45,7 @@ def one_host(model: str, *, port: int = 8000, venv: Path = VENV, env: dict[str, 
 async def asked(profile: Profile, *, ours: bool = False) -> dict[str, Verdict]:
     host = LocalHost(profile.head)
     verdicts = await preflight({"here": host}, profile, environment(profile), ours=ours)
-    assert len({verdict.id for verdict in verdicts}) == len(verdicts)
-    return {verdict.id: verdict for verdict in verdicts}
+    return {verdict.id: verdict for verdict in reversed(verdicts)}
 
 
 def tensors(path: Path, size: int) -> None:

@@ -15,6 +15,14 @@ from pathlib import Path
 from typing import Any
 
 YES = ("1", "ON", "YES", "TRUE")  # huggingface_hub, constants.py
+NAMED = (
+    "VLLM_HOST_IP",
+    "MASTER_ADDR",
+    "RAY_ADDRESS",
+    "UCX_NET_DEVICES",
+    "OMPI_MCA_btl_tcp_if_include",
+    "MN_IF_NAME",
+)
 MOST = 8  # names that are handed on
 
 
@@ -130,6 +138,21 @@ def model(asked: "dict[str, Any]", env: "dict[str, str]") -> "dict[str, Any]":
     return {**told, "found": True, **weigh(found)} if found else told
 
 
+def baked() -> "dict[str, str]":
+    """The variables here that name interfaces, addresses and devices."""
+    found = {}
+    for name, value in os.environ.items():
+        named = name.endswith("_IFNAME") or name in NAMED or name.startswith("NCCL_IB_")
+        if named and value:
+            found[name] = value[:200]
+    return found
+
+
+def sees_gpu() -> bool:
+    """Whether the driver's devices or its program are here."""
+    return Path("/dev/nvidiactl").exists() or bool(shutil.which("nvidia-smi"))
+
+
 def main(asked: "dict[str, Any]") -> None:
     """Print the answer."""
     answer = {
@@ -139,6 +162,8 @@ def main(asked: "dict[str, Any]") -> None:
         "ray": version("ray"),
         "torch": version("torch"),
         "command": shutil.which("vllm") or "",
+        "baked": baked(),
+        "gpu": sees_gpu(),
         "model": model(asked, {**os.environ, **asked["env"]}),
     }
     print(json.dumps(answer), flush=True)

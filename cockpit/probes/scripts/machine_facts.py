@@ -1,0 +1,159 @@
+"""Preflight's questions about a host's resources: prints one line of JSON. Reads, and changes nothing.
+
+Argument: JSON with ``folders`` (whose free space matters; a leading ~ is home), ``image`` ("" for none) and
+``root`` ("" for /): where /proc, /sys and /etc are looked for, for tests.
+"""
+
+import itertools
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+LIMIT = 8.0
+ENGINES = ("VLLM::", "ray::RayWorkerProc", "ray::RayWorkerWrapper")
+GPU_FIELDS = "persistence_mode,clocks_event_reasons.active,temperature.gpu"
+MOST = 20
+
+
+def output(*argv: str) -> "tuple[int, str]":
+    """Exit status (-1 where it can't be asked) and output of a program."""
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return -1, ""
+    return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def read(path: Path) -> str:
+    """A file's text, empty where it can't be read."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def memory(root: Path) -> "dict[str, int]":
+    """/proc/meminfo in bytes."""
+    found = {}
+    for line in read(root / "proc/meminfo").splitlines():
+        name, _, rest = line.partition(":")
+        words = rest.split()
+        if words and words[0].isdigit():
+            found[name] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
+    return found
+
+
+def disks(folders: "list[str]") -> "list[dict[str, Any]]":
+    """Size and free space of the file systems that hold the folders, each once."""
+    found: dict[int, dict[str, Any]] = {}
+    for folder in folders:
+        path = Path(folder).expanduser()
+        while not path.exists() and path != path.parent:
+            path = path.parent
+        try:
+            about, device = os.statvfs(path), path.stat().st_dev
+        except OSError:
+            continue
+        row = {"path": folder, "size": about.f_blocks * about.f_frsize, "free": about.f_bavail * about.f_frsize}
+        found.setdefault(device, row)
+    return list(found.values())
+
+
+def engines() -> "list[dict[str, Any]]":
+    """Engines and ranks of vLLM that run, whoever started them."""
+    found: list[dict[str, Any]] = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        words = read(folder / "cmdline").split("\0")
+        title = " ".join(words).strip()
+        serve = any(Path(one).name == "vllm" and two == "serve" for one, two in itertools.pairwise(words[:4]))
+        if serve or title.startswith(ENGINES):
+            pages = [*read(folder / "statm").split(), "0", "0"][1]
+            try:
+                owner = folder.stat().st_uid
+            except OSError:
+                continue
+            size = int(pages) * os.sysconf("SC_PAGE_SIZE")
+            found.append({"pid": int(folder.name), "uid": owner, "bytes": size, "name": title[:200]})
+    return sorted(found, key=lambda row: row["pid"])[:MOST]
+
+
+def shared_memory() -> "dict[str, Any]":
+    """/dev/shm, and what in it is this user's and held by nobody."""
+    about = os.statvfs("/dev/shm")
+    held = set()
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        for line in read(folder / "maps").splitlines():
+            if "/dev/shm/" in line:
+                held.add(line[line.index("/dev/shm/") :].removesuffix(" (deleted)"))
+        try:
+            held |= {str(link.readlink()) for link in (folder / "fd").iterdir()}
+        except OSError:
+            continue
+    left = []
+    for path in Path("/dev/shm").iterdir():
+        try:
+            about_file = path.stat()
+        except OSError:
+            continue
+        if path.is_file() and about_file.st_uid == os.getuid() and str(path) not in held:
+            left.append((about_file.st_blocks * 512, str(path)))
+    left.sort(reverse=True)
+    return {
+        "size": about.f_blocks * about.f_frsize,
+        "left": sum(size for size, _ in left),
+        "names": [name for _, name in left[:MOST]],
+    }
+
+
+def cdi(root: Path) -> "list[list[str]]":
+    """The container device interface's files, and the driver version in the names of the libraries they list."""
+    found = []
+    for folder in ("etc/cdi", "var/run/cdi"):
+        for path in sorted((root / folder).glob("*nvidia*")):
+            for word in read(path).replace('"', " ").split():
+                _, mark, number = word.rpartition("libcuda.so.")
+                if mark and number.count(".") >= 1 and number.replace(".", "").isdigit():
+                    found.append(["/" + str(path.relative_to(root)), number])
+                    break
+    return found
+
+
+def containers(image: str) -> "list[list[str]]":
+    """The containers that run: id, name, image, the cockpit's label."""
+    if not image:
+        return []
+    label = '{{.Label "org.spark-cockpit.cluster"}}'
+    status, text = output("docker", "ps", "--format", "{{.ID}}\t{{.Names}}\t{{.Image}}\t" + label)
+    return [line.split("\t")[:4] for line in text.splitlines() if line.count("\t") >= 3] if status == 0 else []
+
+
+def main(asked: "dict[str, Any]") -> None:
+    """Print the answer."""
+    root = Path(asked.get("root") or "/")
+    status, gpu = output("nvidia-smi", f"--query-gpu={GPU_FIELDS}", "--format=csv,noheader")
+    facts = {
+        "at": time.time(),
+        "memory": memory(root),
+        "disks": disks(asked["folders"]),
+        "memlock": resource.getrlimit(resource.RLIMIT_MEMLOCK)[0],
+        "engines": engines(),
+        "shm": shared_memory(),
+        "gpus": [line.split(", ") for line in gpu.splitlines()] if status == 0 else [],
+        "cdi": cdi(root),
+        "containers": containers(asked["image"]),
+        "sudo": output("sudo", "-n", "true")[0] == 0 or os.getuid() == 0,
+    }
+    print(json.dumps(facts), flush=True)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
