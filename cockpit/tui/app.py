@@ -8,6 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any, ClassVar, Final, Protocol
 
 from textual import on
@@ -37,6 +38,8 @@ from cockpit.tui.widgets.step_list import StepList
 
 FRAME: Final = 0.1
 """Seconds between two looks at the store: however much happens, the screen is painted ten times a second."""
+CALM_FRAME: Final = 0.95
+"""Seconds between two paints for what comes all the time."""
 
 Key = tuple[str, str, str]
 
@@ -158,6 +161,7 @@ class CockpitApp(App[None]):
         self._remembers = remembers
         self._feed: Feed | None = None
         self._painted = -1
+        self._painted_at = 0.0
         self._asking = asyncio.Lock()
         self._wanted_log: Key | None = None
         self._usable: tuple[bool, ...] = ()
@@ -235,7 +239,10 @@ class CockpitApp(App[None]):
         state = self.store.state
         if state.epoch == self._painted or not self.screen_stack or not self.cockpit.is_mounted:
             return
-        self._painted = state.epoch
+        now = monotonic()
+        if self.store.urgent <= self._painted and now - self._painted_at < CALM_FRAME:
+            return
+        self._painted, self._painted_at = state.epoch, now
         with self.batch_update():
             self.cockpit.state = state
         self._follow_events(state)
@@ -448,10 +455,11 @@ class CockpitApp(App[None]):
         if evidence is None:
             return
         source = self.feed.serve_source()
-        if source is not None and self._wanted_log != (source.host, source.name, source.run):
-            self._look_at(source)
+        other = source is not None and self._wanted_log != (source.host, source.name, source.run)
         self._show("log", focus=True)
-        self.call_after_refresh(self.cockpit.lower.go_to, evidence.line, evidence.text)
+        self.cockpit.lower.go_to(evidence.line, evidence.text, later=other)
+        if source is not None and other:
+            self._look_at(source)
 
     def do_show(self) -> None:
         """The finding's line in the log."""

@@ -27,7 +27,7 @@ TITLES = {"log": "Log", "details": "Details", "prompt": "Prompt", "serving": "Se
 class Lower(Vertical):
     """Shows one pane. ``pane`` is its name."""
 
-    state: reactive[State] = reactive(State())
+    state: reactive[State] = reactive(State(), repaint=False)
     pane: reactive[str] = reactive("log")
 
     def __init__(self) -> None:
@@ -35,6 +35,8 @@ class Lower(Vertical):
         self._log: Log | None = None
         self._log_title = ""
         self._details_title = ""
+        self._titled = ""
+        self._going: tuple[int, str] | None = None
 
     def compose(self) -> ComposeResult:
         """All panes; the log's view comes with the first log."""
@@ -78,7 +80,10 @@ class Lower(Vertical):
             title = f"Log · {self._log_title}"
         elif self.pane == "details" and self._details_title:
             title = self._details_title
-        self.border_title = Content(clean(title))
+        title = clean(title)
+        if title != self._titled:
+            self._titled = title
+            self.border_title = Content(title)
 
     def show_details(self, title: str, content: Content) -> None:
         """What the details pane shows."""
@@ -136,16 +141,26 @@ class Lower(Vertical):
             await box.mount(LogPane(log, title=short))
         if before is not None:
             before.close()
+        if self._going is not None:
+            (line, text), self._going = self._going, None
+            self.call_after_refresh(self.go_to, line, text)
 
-    def go_to(self, line: int, text: str) -> None:
-        """Select a line of the shown log: the one of that number, else by what it says."""
+    def go_to(self, line: int, text: str, *, later: bool = False) -> None:
+        """Select a line of the shown log, or with ``later`` of the next that is shown: the one of that number, or, where
+        it is not there, by what it says."""
         from cockpit.logs.search import Query
         from cockpit.tui.log_pane import LogPane
 
-        for pane in self.query(LogPane):
-            pane.view.shown.index.extend()
-            if not pane.view.go_to_line(line) and text.strip():
-                pane.view.set_query(Query(text.strip()[:80], False, True))
+        panes = self.query(LogPane)
+        if later or not panes:
+            self._going = (line, text)
+            return
+        view = panes.first().view
+        index = view.shown.index
+        while index.offset_of(line) is None and index.extend():
+            continue
+        if not view.go_to_line(line) and text.strip():
+            view.set_query(Query(text.strip()[:80], False, True))
 
     def close(self) -> None:
         """Close the log's file."""

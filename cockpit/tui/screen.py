@@ -39,7 +39,7 @@ class CockpitScreen(Screen[None]):
     VERTICAL_BREAKPOINTS = HEIGHTS
     AUTO_FOCUS = "#steps"
 
-    state: reactive[State] = reactive(State())
+    state: reactive[State] = reactive(State(), repaint=False)
     selected = StepName.CONNECT
     drawing = False
     active_host: reactive[int] = reactive(0)

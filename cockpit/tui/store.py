@@ -39,24 +39,28 @@ from cockpit.tui.state import (
 )
 
 MOST_EXCHANGES = 100
+CALM = (f.Ticked, f.Pinged, f.SampleTaken, f.MetricsTaken, f.MembershipSeen, f.RunSeen, f.StepsSeen, f.LogGrew)
+"""What comes all the time: it is seen with the next second."""
 
 
 class Store:
-    """Holds the state. ``watch`` is called after every change; ``clock`` gives seconds since the epoch."""
+    """Holds the state. ``clock`` gives seconds since the epoch; ``urgent`` is the epoch of the last change that
+    should be seen at once."""
 
     def __init__(
         self, name: str = "", *, read_only: bool = False, clock: Callable[[], float] = time.time
     ) -> None:
         self.clock = clock
         self.state = State(name, clock(), read_only=read_only, steps=steps.fresh_steps())
-        self.watch: Callable[[], None] = lambda: None
+        self.urgent = 0
 
     def apply(self, fact: f.Fact) -> None:
         """Take in what was learnt."""
         now = self.clock()
         state = reduce(replace(self.state, now=now), fact)
         self.state = replace(state, epoch=state.epoch + 1)
-        self.watch()
+        if not isinstance(fact, CALM):
+            self.urgent = self.state.epoch
 
     def happened(self, event: Event) -> None:
         """Take in a runner's event; made to be a session's ``emit``."""

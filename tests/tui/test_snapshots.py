@@ -18,11 +18,18 @@ Compare = Callable[..., bool]
 Before = Callable[[Pilot[Any]], Awaitable[None]]
 
 
+def settled(app: CockpitApp) -> bool:
+    """Whether the state is painted, with all its hosts and charts."""
+    panels = app.cockpit.query(HostPanel)
+    return app.cockpit.drawing and app._painted == app.state.epoch and len(panels) == len(app.state.hosts)
+
+
 async def settle(pilot: Pilot[Any]) -> None:
     """Wait until what was begun is shown: workers, charts, layout."""
     app = pilot.app
     assert isinstance(app, CockpitApp)
-    while not app.cockpit.drawing or len(app.cockpit.query(HostPanel)) != len(app.state.hosts):
+    app.store.urgent = app.state.epoch
+    while not settled(app):
         await pilot.pause(0.01)
     await app.workers.wait_for_complete()
     await pilot.pause()

@@ -34,11 +34,12 @@ def _height(content: Content) -> int:
 class HostPanel(Vertical, can_focus=True):
     """A host at a glance. In the ``-brief`` form it is two lines."""
 
-    state: reactive[State] = reactive(State())
+    state: reactive[State] = reactive(State(), repaint=False)
 
     def __init__(self, host: str) -> None:
         super().__init__(classes="panel")
         self.host = host
+        self._frame: tuple[Content, Content] | None = None
 
     def compose(self) -> ComposeResult:
         """Memory, chart, what the GPUs do, Ray, load."""
@@ -73,8 +74,11 @@ class HostPanel(Vertical, can_focus=True):
         width = self.content_size.width
         if host is None or width < 20:
             return
-        self.border_title = host_text.title(host)
-        self.border_subtitle = host_text.badge(host, state)
+        frame = (host_text.title(host), host_text.badge(host, state))
+        if frame != self._frame:
+            # A title that is set paints the whole panel anew, whether or not it reads differently.
+            self._frame = frame
+            self.border_title, self.border_subtitle = frame
         trouble = host_text.trouble_lines(host, state)
         down = host.link.state is not Link.UP
         self.set_class(bool(trouble), "-trouble")

@@ -64,7 +64,7 @@ class PromptPane(Vertical):
         Binding("up", "recall(-1)", "earlier", key_display="↑"),
         Binding("down", "recall(1)", "Later prompt", show=False),
     ]
-    state: reactive[State] = reactive(State())
+    state: reactive[State] = reactive(State(), repaint=False)
 
     class Asked(Message):
         """A prompt is to be sent."""

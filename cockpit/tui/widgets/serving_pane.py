@@ -84,7 +84,7 @@ def nice(value: float) -> float:
 class ServingPane(Container):
     """Four charts."""
 
-    state: reactive[State] = reactive(State())
+    state: reactive[State] = reactive(State(), repaint=False)
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
