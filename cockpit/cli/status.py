@@ -57,6 +57,11 @@ def _host(host: HostSeen) -> str:
         lines += [_gpu_line(gpu) for gpu in host.sample.gpus]
         if host.sample.gpu_error:
             lines.append(f"  GPU can't be asked: {show.safe(host.sample.gpu_error)}")
+    if host.guard:
+        guard = host.guard
+        figures = f"lowest {guard.lowest / GIB:.1f} GiB available, reserve {guard.reserve / GIB:.1f} GiB"
+        reason = f" · {show.safe(guard.reason)}" if guard.reason else ""
+        lines.append(f"  memory guard {show.safe(guard.state)}{reason} · {figures}")
     if host.member:
         where = f" as {show.safe(host.member.address)}" if host.member.address else ""
         lines.append(f"  Ray {RAY_WORDS[host.member.state]}{where} · {host.member.gpus:g} GPU")

@@ -146,6 +146,27 @@ def _reached(asked: Asked, spec: HostSpec, facts: FabricFacts, peer: str, way: R
     return ready("reach", spec.name, f"{peer} answers by {way.interface}, {way.full.size} bytes unsplit{time}.")
 
 
+def cables(asked: Asked) -> Iterable[Verdict]:
+    """What each port really reaches, by the hardware address that answers at its other end."""
+    owners = {
+        link.mac: (host, link.name) for host, facts in asked.fabrics.items() for link in facts.links if link.mac
+    }
+    for spec, facts in _pairs(asked):
+        for peer, way in facts.peers.items():
+            mine = facts.link_of(spec.cluster_address)
+            if mine is None or not way.mac or way.interface != mine.name:
+                continue
+            host, port = owners.get(way.mac, ("", ""))
+            if host == peer:
+                yield ready("cables", spec.name, f"{mine.name} ══ {host} {port}")
+            elif peer in asked.fabrics:
+                where = f"{host} {port}" if host else f"a machine with the address {way.mac}"
+                observed = f"{mine.name} reaches {where}, and {peer} is expected there."
+                why = "Another machine answers to the peer's address: a wrong cable, or an address given twice."
+                remedy = f"On {spec.name}: ip neigh show dev {mine.name} ; follow the cable"
+                yield blocked("cables", spec.name, observed, why, remedy)
+
+
 def firewall(asked: Asked) -> Iterable[Verdict]:
     """The ports between the hosts are not filtered. One that is refused is free: nobody listens yet."""
     for spec, facts in _pairs(asked):

@@ -55,7 +55,8 @@ def kernel(asked: Asked) -> Iterable[Verdict]:
 
 
 def memory(asked: Asked) -> Iterable[Verdict]:
-    """What is available now is enough for what vLLM will ask for; a GPU with memory of its own is not judged."""
+    """What is available now is enough for what vLLM will ask for; a GPU with memory of its own and a build for
+    the CPU are not judged."""
     share = asked.profile.serve.flags.get("gpu-memory-utilization", UTILISATION)
     share = float(share) if isinstance(share, int | float) else UTILISATION
     for name, facts in asked.machines.items():
@@ -63,9 +64,8 @@ def memory(asked: Asked) -> Iterable[Verdict]:
             f"{facts.available / GIB:.1f} of {facts.total / GIB:.1f} GiB available, "
             f"page cache {facts.page_cache / GIB:.1f}, swapped out {facts.swapped / GIB:.1f}."
         )
-        unified = name in asked.hosts and any("GB10" in model for _, model in asked.hosts[name].gpus)
         wanted = int(share * facts.total)
-        if asked.ours or not unified:
+        if asked.ours or not _unified(asked, name):
             yield ready("memory", name, told)
         elif facts.available < wanted:
             why = f"GPU and host share this memory, and vLLM asks for {share:g} of it: {wanted / GIB:.1f} GiB."
@@ -80,6 +80,13 @@ def memory(asked: Asked) -> Iterable[Verdict]:
             why = "What is swapped out comes back while weights load, and both wait for the disk."
             remedy = f"On {name}: sudo swapoff -a && sudo swapon -a"
             yield Verdict("swap", (name,), Grade.SLOW, observed, why, remedy)
+
+
+def _unified(asked: Asked, name: str) -> bool:
+    """Whether vLLM will count this host's memory as the GPU's: a GB10, and not vLLM's build for the CPU."""
+    facts, inside = asked.hosts.get(name), asked.environments.get(name)
+    on_cpu = inside is not None and inside.torch.endswith("+cpu")
+    return facts is not None and not on_cpu and any("GB10" in model for _, model in facts.gpus)
 
 
 def leftovers(asked: Asked) -> Iterable[Verdict]:

@@ -49,6 +49,7 @@ CHECKS: tuple[Check, ...] = (
     checks_environment.container_gpu,
     checks_environment.baked,
     checks_fabric.address,
+    checks_fabric.cables,
     checks_fabric.mtu,
     checks_fabric.reach,
     checks_fabric.firewall,

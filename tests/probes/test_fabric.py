@@ -79,7 +79,7 @@ def way(**more: Any) -> Mapping[str, Reach]:
 
 CHECKS = (
     *(checks_fabric.address, checks_fabric.mtu, checks_fabric.reach, checks_fabric.firewall),
-    *(checks_fabric.name, checks_fabric.rdma),
+    *(checks_fabric.name, checks_fabric.rdma, checks_fabric.cables),
 )
 
 
