@@ -106,7 +106,7 @@ def ping(peer: str, size: int) -> "dict[str, Any]":
     """Three packets of ``size`` bytes that may not be split: how many came back, the fastest in ms."""
     payload = str(max(0, size - HEADERS))
     status, text = output(
-        "ping", "-n", "-q", "-c", "3", "-i", "0.2", "-W", "1", "-M", "do", "-s", payload, peer
+        "ping", "-n", "-q", "-c", "3", "-i", "0.2", "-W", "1", "-w", "2", "-M", "do", "-s", payload, peer
     )
     received = re.search(r"(\d+) received", text)
     fastest = re.search(r"= ([\d.]+)/", text)
