@@ -93,13 +93,14 @@ def plan(profile: str, step: str | None, as_json: bool) -> None:
 
 @cockpit.command()
 @profile_argument
+@click.option("--measure", is_flag=True, help="Measure the fabric's throughput too, with seconds of traffic.")
 @json_option
 @trust_option
-def check(profile: str, as_json: bool, trust: tuple[str, ...]) -> None:
+def check(profile: str, measure: bool, as_json: bool, trust: tuple[str, ...]) -> None:
     """Preflight: what stands in the way, on which host. Read-only."""
     from cockpit.cli.verbs import check as verb
 
-    exits.leave(asyncio.run(verb(profile, as_json=as_json, trust=trust)))
+    exits.leave(asyncio.run(verb(profile, measure=measure, as_json=as_json, trust=trust)))
 
 
 @cockpit.command()

@@ -86,12 +86,12 @@ def runbook(profile: str) -> None:
     click.echo(make_runbook(Planner(found, environment(found)), all_steps()), nl=False)
 
 
-async def check(profile: str, *, as_json: bool, trust: tuple[str, ...]) -> int:
+async def check(profile: str, *, measure: bool, as_json: bool, trust: tuple[str, ...]) -> int:
     """Preflight."""
     from cockpit.bringup.steps.preflight import preflight_verdicts
 
     async with session_for(profile, trust=trust) as session:
-        verdicts = await preflight_verdicts(session)
+        verdicts = await preflight_verdicts(session, measure=measure)
     if as_json:
         show.as_json({"verdicts": [verdict.to_json() for verdict in verdicts]})
     else:

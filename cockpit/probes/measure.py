@@ -10,7 +10,7 @@ from importlib.resources import files
 from cockpit.hosts.errors import HostError
 from cockpit.hosts.host import Host
 from cockpit.model.command import Command
-from cockpit.model.profile import HostSpec, Profile
+from cockpit.model.profile import HostSpec
 from cockpit.model.verdict import Grade, Verdict
 from cockpit.runtime.prelude import heredoc
 from cockpit.runtime.runtime import Runtime
@@ -39,7 +39,7 @@ def _command(runtime: Runtime, host: HostSpec, words: tuple[str, ...], why: str)
 
 
 async def throughput(
-    hosts: Mapping[str, Host], runtime: Runtime, profile: Profile, sender: HostSpec, receiver: HostSpec
+    hosts: Mapping[str, Host], runtime: Runtime, sender: HostSpec, receiver: HostSpec
 ) -> Verdict:
     """Measure from ``sender`` to ``receiver``; a verdict ``throughput`` over both, unknown where it failed."""
     both = (sender.name, receiver.name)

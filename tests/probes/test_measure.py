@@ -30,7 +30,7 @@ async def test_real_bytes_are_counted() -> None:
     for host in hosts.values():
         await host.connect()
     one, two = profile.hosts
-    verdict = await throughput(hosts, environment(profile), profile, one, two)
+    verdict = await throughput(hosts, environment(profile), one, two)
     assert verdict.hosts == ("one", "two")
     assert verdict.grade in (Grade.READY, Grade.SLOW), verdict
     rate = re.search(r"4 streams, one to two: ([\d.]+) Gb/s", verdict.observed)
@@ -45,7 +45,7 @@ async def test_an_address_that_is_not_there_is_unknown() -> None:
     for host in hosts.values():
         await host.connect()
     one, two = profile.hosts
-    verdict = await throughput(hosts, environment(profile), profile, one, two)
+    verdict = await throughput(hosts, environment(profile), one, two)
     assert (verdict.grade, verdict.id) == (Grade.UNKNOWN, "throughput")
     for host in hosts.values():
         await host.close()

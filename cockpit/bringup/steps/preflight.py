@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from cockpit.bringup.errors import StepRefused
 from cockpit.bringup.events import StepName, StepState
@@ -12,15 +13,18 @@ from cockpit.bringup.steps.base import StepBase
 from cockpit.bringup.steps.launch import last_run
 from cockpit.bringup.steps.ray import needs_ray, ray_on
 from cockpit.hosts.errors import HostError
+from cockpit.hosts.host import Host
 from cockpit.model.command import Command
 from cockpit.model.profile import HostSpec
 from cockpit.model.verdict import Grade, Verdict
+from cockpit.probes.measure import throughput
 from cockpit.probes.preflight import commands, preflight
 from cockpit.runtime.detached import ProcessState
 
 
-async def preflight_verdicts(session: Session) -> tuple[Verdict, ...]:
-    """Every verdict, those about hosts that can't be reached first."""
+async def preflight_verdicts(session: Session, *, measure: bool = False) -> tuple[Verdict, ...]:
+    """Every verdict, those about hosts that can't be reached first. ``measure`` also fills the fabric with
+    bytes, for a few seconds in each direction."""
     profile = session.profile
 
     async def connect(spec: HostSpec) -> Verdict | None:
@@ -34,7 +38,18 @@ async def preflight_verdicts(session: Session) -> tuple[Verdict, ...]:
     reached = {name: host for name, host in session.hosts.items() if host.connected}
     ours = await _ports_are_ours(session) if profile.head.name in reached else False
     verdicts = await preflight(reached, profile, session.runtime, ours=ours)
-    return (*unreached, *verdicts)
+    measured = await _measured(session, reached) if measure else ()
+    return (*unreached, *verdicts, *measured)
+
+
+async def _measured(session: Session, reached: Mapping[str, Host]) -> tuple[Verdict, ...]:
+    """The throughput from the head to each worker that is reached, and back; one after the other."""
+    profile, found = session.profile, []
+    for worker in profile.workers:
+        for sender, receiver in ((profile.head, worker), (worker, profile.head)):
+            if sender.name in reached and receiver.name in reached:
+                found.append(await throughput(reached, session.runtime, sender, receiver))
+    return tuple(found)
 
 
 async def _ports_are_ours(session: Session) -> bool:
