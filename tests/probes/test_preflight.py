@@ -19,7 +19,7 @@ import pytest
 from cockpit.bringup.profiles import load
 from cockpit.hosts.factory import open_host
 from cockpit.hosts.local import LocalHost
-from cockpit.model.profile import Profile
+from cockpit.model.profile import DockerRuntime, Profile
 from cockpit.model.profile_yaml import parse
 from cockpit.model.verdict import Grade, Verdict
 from cockpit.probes.answers import ModelFacts, parse_environment, parse_host
@@ -238,3 +238,38 @@ async def test_what_stands_in_the_way_on_one_host(rig: Rig, tmp_path: Path) -> N
     found = await on_rig(rig, rig_profile(rig, tmp_path, changes={"runtime": {"image": "nobody/has:it"}}))
     assert found["image"][0].grade is Grade.BLOCKED
     assert "docker pull nobody/has:it" in found["image"][0].remedy
+
+
+@pytest.mark.rig
+async def test_what_breaks_on_hosts_with_docker(rig: Rig, tmp_path: Path) -> None:
+    """An image with a device's name in its environment, which differs from the other host's; a stopped engine."""
+    head, worker = rig.hosts.values()
+    recipe = f"FROM {rig.image}\nENV NCCL_IB_HCA=mlx5_9 NCCL_SOCKET_IFNAME=eth9\n"
+    worker.exec(["docker", "build", "-q", "-t", "rig/baked:test", "-"], stdin=recipe, timeout=60)
+    head.exec(["docker", "tag", rig.image, "rig/baked:test"])
+    try:
+        found = await on_rig(rig, rig_profile(rig, tmp_path, changes={"runtime": {"image": "rig/baked:test"}}))
+    finally:
+        for host in (head, worker):
+            host.exec(["docker", "rmi", "rig/baked:test"])
+    (baked,) = found["baked"]
+    assert (baked.grade, baked.hosts) == (Grade.BLOCKED, (worker.name,))
+    assert "NCCL_IB_HCA=mlx5_9 of the image's own environment" in baked.observed
+    assert [verdict.grade for verdict in found["image"] if len(verdict.hosts) == 2] == [Grade.SLOW]
+    without = ["--gpus=none", *rig_run_flags(rig, tmp_path)]
+    found = await on_rig(rig, rig_profile(rig, tmp_path, changes={"runtime": {"run_flags": without}}))
+    assert "container-gpu" not in found
+    worker.exec(["sh", "-c", "chmod 000 /run/docker.sock"])
+    try:
+        found = await on_rig(rig, rig_profile(rig, tmp_path))
+    finally:
+        worker.exec(["sh", "-c", "chmod 660 /run/docker.sock"])
+    blocked = {verdict.id: verdict for verdict in found["docker"] if verdict.grade is Grade.BLOCKED}
+    assert blocked["docker"].hosts == (worker.name,)
+
+
+def rig_run_flags(rig: Rig, folder: Path) -> tuple[str, ...]:
+    """The run flags of the rig's own profile."""
+    runtime = load(rig_profile(rig, folder)).runtime
+    assert isinstance(runtime, DockerRuntime)
+    return runtime.run_flags
