@@ -25,8 +25,8 @@ DATA = Path(__file__).parent.parent / "data" / "flags"
 LINES: list[dict[str, Any]] = json.loads((DATA / "lines.json").read_text())["lines"]
 FILES: dict[str, str] = json.loads((DATA / "lines.json").read_text())["files"]
 RECORDED: dict[str, Any] = json.loads((DATA / "verdicts.json").read_text())
-AFRESH = 3
-"""How many lines are run anew by the program itself in every test run."""
+AFRESH = {"right": 1, "wrong": 2}
+"""How many lines are run anew by the program itself in every test run. A right one takes a whole start."""
 
 
 def test_there_are_enough_lines_half_of_them_wrong_in_one_way() -> None:
@@ -77,7 +77,12 @@ def test_a_random_few_are_judged_by_the_program_afresh(venv: Path, model: Path, 
     """By ``vllm`` itself, a process for each. The seed is printed; SPARK_COCKPIT_SEED repeats a run."""
     seed = int(os.environ.get("SPARK_COCKPIT_SEED") or random.randrange(1 << 30))
     print(f"SPARK_COCKPIT_SEED={seed}")
-    chosen = [line["name"] for line in random.Random(seed).sample(LINES, AFRESH)]
+    dice = random.Random(seed)
+    chosen = [
+        line["name"]
+        for kind, count in AFRESH.items()
+        for line in dice.sample([line for line in LINES if bool(line["wrong"]) == (kind == "wrong")], count)
+    ]
     out = tmp_path / "verdicts.json"
     script = Path(record_verdicts.__file__)
     subprocess.run(

@@ -195,7 +195,7 @@ for name in ("vllm.entrypoints.launchers.cli_args", "vllm.entrypoints.openai.cli
     except ImportError:
         continue
 rows = {
-    option: [[str(c) for c in action.choices or () if c is not None], repr(action.default)]
+    option: [[str(c) for c in action.choices or () if c is not None], repr(getattr(action.default, "value", action.default))]
     for option, action in made._option_string_actions.items()
     if option not in ("-h", "--help")
 }
