@@ -103,6 +103,7 @@ def test_the_dashboard_answers_to_the_token_alone(cluster: Cluster) -> None:
         assert answer.status == 200
 
 
+@pytest.mark.full
 def test_the_node_runs_with_its_hosts_environment(cluster: Cluster) -> None:
     raylets = {}
     for pid, text in cluster.processes().items():
@@ -117,6 +118,7 @@ def test_the_node_runs_with_its_hosts_environment(cluster: Cluster) -> None:
         assert "RAY_ADDRESS" not in environ
 
 
+@pytest.mark.full
 def test_a_worker_that_leaves_is_missing_and_comes_back(cluster: Cluster) -> None:
     worker = cluster.profile.workers[0]
     stopped = cluster.good(ray.stop_command(cluster.profile, cluster.runtime, worker))
@@ -128,6 +130,7 @@ def test_a_worker_that_leaves_is_missing_and_comes_back(cluster: Cluster) -> Non
     assert cluster.membership().complete
 
 
+@pytest.mark.full
 def test_a_raylet_that_dies_takes_its_node_down_and_nothing_stays(cluster: Cluster) -> None:
     worker = cluster.profile.workers[0]
     for pid in cluster.processes():
@@ -140,6 +143,7 @@ def test_a_raylet_that_dies_takes_its_node_down_and_nothing_stays(cluster: Clust
     until(lambda: cluster.membership().complete, "complete again, the dead node not counted")
 
 
+@pytest.mark.full
 def test_another_ray_on_the_port_is_named_and_left_alone(cluster: Cluster, venv: str, tmp_path: Path) -> None:
     rival = Cluster(replace(cluster.profile, name="ray-rival"), tmp_path)
     refused = rival.run(ray.head_command(rival.profile, rival.runtime))
@@ -169,6 +173,7 @@ def test_another_cluster_survives_the_end_of_ours(cluster: Cluster, other: Clust
     assert cluster.membership().complete
 
 
+@pytest.mark.full
 def test_a_dead_head_is_told_at_once_and_nothing_is_started(venv: str, tmp_path: Path) -> None:
     lonely = Cluster(ray_profile(venv, "ray-lonely", net=27, port=25579), tmp_path, {ray.SECRET: "a" * 64})
     refused = lonely.run(ray.worker_command(lonely.profile, lonely.runtime, lonely.profile.workers[0]))
@@ -179,6 +184,7 @@ def test_a_dead_head_is_told_at_once_and_nothing_is_started(venv: str, tmp_path:
     assert lonely.state(lonely.profile.workers[0]).state is ProcessState.ABSENT
 
 
+@pytest.mark.full
 def test_a_wrong_token_is_refused_with_rays_own_words(other: Cluster) -> None:
     other.secrets[ray.SECRET] = "d" * 64
     refused = other.run(ray.worker_command(other.profile, other.runtime, other.profile.workers[0]))
@@ -189,6 +195,7 @@ def test_a_wrong_token_is_refused_with_rays_own_words(other: Cluster) -> None:
     assert states(other) == [MemberState.JOINED, MemberState.MISSING]
 
 
+@pytest.mark.full
 def test_versions_are_asked_without_starting_vllm(cluster: Cluster) -> None:
     output = cluster.good(versions_command(cluster.runtime, cluster.profile.head))
     versions = parse_versions(output.encode())

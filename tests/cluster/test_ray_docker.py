@@ -25,7 +25,7 @@ from tests.rig.profile import rig_profile
 from tests.rig.rig import Rig
 from tests.rig.shell import Result, run
 
-pytestmark = pytest.mark.rig
+pytestmark = [pytest.mark.rig, pytest.mark.full]
 
 
 class Pair:

@@ -79,6 +79,7 @@ def test_the_logs_of_both_hosts(lab: Cockpit, first: Answer) -> None:
     assert "Did you mean spark-" in wrong.err
 
 
+@pytest.mark.full
 def test_the_runbook_reaches_an_answered_prompt_by_hand(lab: Cockpit, first: Answer, tmp_path: Path) -> None:
     assert lab("down", lab.name, "--json").outcome == "down"
     script = tmp_path / "runbook.sh"

@@ -173,7 +173,6 @@ def test_down_leaves_nothing_of_ours_and_everything_of_others(
     assert again.outcome == "down", again.out + again.err
 
 
-@pytest.mark.full
 def test_the_runbook_reaches_an_answered_prompt_by_hand(
     first: Answer, cockpit: Cockpit, profile: Path, standing_rig: Rig, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ import yaml
 from cockpit.lab.lab import LabInfo
 from tests.lab.ssh import ssh, ssh_argv
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.lab, pytest.mark.full, pytest.mark.timeout(600)]
 
 
 @dataclass(frozen=True)
