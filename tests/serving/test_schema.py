@@ -194,8 +194,10 @@ for name in ("vllm.entrypoints.launchers.cli_args", "vllm.entrypoints.openai.cli
         break
     except ImportError:
         continue
+def plain(value):
+    return repr(getattr(value, "value", value))
 rows = {
-    option: [[str(c) for c in action.choices or () if c is not None], repr(getattr(action.default, "value", action.default))]
+    option: [[str(c) for c in action.choices or () if c is not None], plain(action.default)]
     for option, action in made._option_string_actions.items()
     if option not in ("-h", "--help")
 }
