@@ -94,6 +94,10 @@ class Feed(Protocol):
         """Detach."""
         ...
 
+    def attend(self, watched: bool) -> None:
+        """Whether somebody looks at the charts of what is served."""
+        ...
+
     def wake(self) -> None:
         """Ask every host now."""
         ...
@@ -219,11 +223,24 @@ class CockpitApp(App[None]):
 
     async def _open(self) -> None:
         await asyncio.to_thread(importlib.import_module, "cockpit.tui.live")
+        if not self.profile_name:
+            path = await self._set_up()
+            if path is None:
+                self.exit()
+                return
+            self.profile_name = str(path)
         await self.feed.open(self.profile_name)
         if self.state.profile is not None and self._remembers:
             await asyncio.to_thread(remember, self.profile_name)
         await asyncio.to_thread(importlib.import_module, "plotext")
         self.cockpit.plotting()
+
+    async def _set_up(self) -> Path | None:
+        """The guided set-up; None when it was left without a profile."""
+        await asyncio.to_thread(importlib.import_module, "ruamel.yaml")
+        from cockpit.tui.setup_screen import SetupScreen
+
+        return await self.push_screen_wait(SetupScreen(self._ask_about_key))
 
     async def on_unmount(self) -> None:
         """Leave the hosts as they are."""
@@ -354,6 +371,8 @@ class CockpitApp(App[None]):
 
     def _show(self, pane: str, *, focus: bool = False) -> None:
         self.cockpit.lower.pane = pane
+        if self._feed is not None:
+            self.feed.attend(pane in ("serving", "prompt"))
         if focus:
             self.cockpit.lower.focus_pane()
 

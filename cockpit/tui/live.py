@@ -254,6 +254,11 @@ class Live:
         if self._work is not None:
             self._work.cancel()
 
+    def attend(self, watched: bool) -> None:
+        """Whether somebody looks at the charts of what is served."""
+        if self._head is not None:
+            self._head.attentive = watched
+
     def wake(self) -> None:
         """Ask every host now."""
         for poller in self._pollers.values():

@@ -27,9 +27,7 @@ def load_lines(host: HostView, state: State, width: int) -> list[Content]:
     if run.ready:
         return _ready(host, state, run)
     if not run.running:
-        status = "no exit status" if run.exit_status is None else f"exit status {run.exit_status}"
-        line = Content.assemble(label("Load"), ("✗ ", "$text-error"), f"the last run ended, {status}")
-        return [line, Content.assemble(label(""), (f"in phase {words.PHASES[run.phase]}", MUTED))]
+        return _ended(run)
     if not host.ranks:
         return _no_rank(host, state, run)
     lines: list[Content] = []
@@ -41,6 +39,14 @@ def load_lines(host: HostView, state: State, width: int) -> list[Content]:
 def _ready(host: HostView, state: State, run: RunView) -> list[Content]:
     since = "" if run.began is None else f" · up {words.coarse(state.now - run.began)}"
     return [Content.assemble(label("Load"), ("✓ ", "$text-success"), f"ready{since}"), Content("")]
+
+
+def _ended(run: RunView) -> list[Content]:
+    """A run that is over; a status of 0 may be a stop or an engine that died while it served."""
+    status = "no exit status" if run.exit_status is None else f"exit status {run.exit_status}"
+    mark = ("○ ", MUTED) if run.exit_status == 0 else ("✗ ", "$text-error")
+    line = Content.assemble(label("Load"), mark, f"the last run ended, {status}")
+    return [line, Content.assemble(label(""), (f"its last phase: {words.PHASES[run.phase]}", MUTED))]
 
 
 def _no_rank(host: HostView, state: State, run: RunView) -> list[Content]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Final
@@ -27,6 +28,10 @@ RUN_EVERY: Final = 3.0
 RAY_EVERY: Final = 5.0
 STEPS_EVERY: Final = 20.0
 METRICS_EVERY: Final = 2.0
+"""While somebody looks at the charts; each look is a line in the serve log."""
+METRICS_SELDOM: Final = 10.0
+FRESH: Final = 25.0
+"""Seconds for which an answer of /metrics stands for /health."""
 
 
 class HeadPoller:
@@ -40,6 +45,8 @@ class HeadPoller:
         self._up = up
         self._tell = tell
         self._busy = busy
+        self.attentive = False
+        self._answered_at = -FRESH
         self._steps_due = asyncio.Event()
         self._now = asyncio.Event()
 
@@ -85,10 +92,24 @@ class HeadPoller:
                 async with api(self.session) as url:
                     while self.ready:
                         self._tell(f.MetricsTaken(await metrics(url, limit=8)))
-                        await asyncio.sleep(METRICS_EVERY)
+                        self._answered_at = time.monotonic()
+                        await self._until_next_look()
             except (ApiError, HostError) as error:
+                self._answered_at = -FRESH
                 self._tell(f.MetricsFailed(error.message))
                 await asyncio.sleep(5)
+
+    async def _until_next_look(self) -> None:
+        for _ in range(round(METRICS_SELDOM / METRICS_EVERY)):
+            await asyncio.sleep(METRICS_EVERY)
+            if self.attentive or not self.ready:
+                return
+
+    async def _is_ready(self) -> bool:
+        """Whether the API answers: by a look at /metrics just now, else by /health."""
+        if self.ready and time.monotonic() - self._answered_at < FRESH:
+            return True
+        return await api_healthy(self.session)
 
     async def _guarded(self, what: str, ask: Callable[[], Awaitable[None]]) -> None:
         try:
@@ -103,7 +124,7 @@ class HeadPoller:
             self._tell(f.RunSeen(None))
             return
         running = run.process.state is ProcessState.RUNNING
-        ready = running and await api_healthy(self.session)
+        ready = running and await self._is_ready()
         if (run.id, ready) != (self.run_id, self.ready):
             self._steps_due.set()
         self.run_id, self.ready = run.id, ready

@@ -303,6 +303,9 @@ class Replay:
     def stop_watching(self) -> None:
         """Nothing is watched."""
 
+    def attend(self, watched: bool) -> None:
+        """Nothing is served."""
+
     def wake(self) -> None:
         """Nobody is asked."""
 

@@ -68,6 +68,7 @@ class QuietFeed:
         self.asked: list[tuple[str, object]] = []
         self.source: Source | None = None
         self.busy = False
+        self.attended = False
         self.path: Path | None = None
         self.on_log: Callable[[tuple[str, str, str], Path], None] = _nobody
 
@@ -106,6 +107,9 @@ class QuietFeed:
 
     def stop_watching(self) -> None:
         self.asked.append(("stop_watching", None))
+
+    def attend(self, watched: bool) -> None:
+        self.attended = watched
 
     def wake(self) -> None:
         self.asked.append(("wake", None))

@@ -1,0 +1,91 @@
+"""The guided set-up's question to a host: prints one line of JSON. Reads, and changes nothing."""
+
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+LIMIT = 10.0
+
+
+def call(*argv: str) -> str:
+    """The output of a program; "" when it is not there, fails or does not answer."""
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
+
+
+def read(path: Path) -> str:
+    """A file's text without its line break, "" when it can't be read."""
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def interfaces() -> list[dict[str, object]]:
+    """Network interfaces with their driver, link, speed in Mb/s (-1: unknown) and IPv4 addresses."""
+    found = []
+    rows = json.loads(call("ip", "-j", "addr") or "[]")
+    for row in rows:
+        name = str(row.get("ifname", ""))
+        folder = Path("/sys/class/net") / name
+        speed = read(folder / "speed")
+        driver = folder / "device" / "driver"
+        found.append(
+            {
+                "name": name,
+                "driver": driver.resolve().name if driver.exists() else "",
+                "up": read(folder / "operstate") == "up",
+                "speed": int(speed) if speed.lstrip("-").isdigit() else -1,
+                "addresses": [
+                    f"{a['local']}/{a['prefixlen']}"
+                    for a in row.get("addr_info", [])
+                    if a.get("family") == "inet"
+                ],
+            }
+        )
+    return found
+
+
+def models() -> list[str]:
+    """The models in the Hugging Face cache, as ``owner/name``."""
+    home = os.environ.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
+    try:
+        folders = sorted(path.name for path in (Path(home) / "hub").iterdir())
+    except OSError:
+        return []
+    return [
+        name.removeprefix("models--").replace("--", "/", 1) for name in folders if name.startswith("models--")
+    ]
+
+
+def memory() -> int:
+    """All memory, in bytes."""
+    for line in read(Path("/proc/meminfo")).splitlines():
+        if line.startswith("MemTotal:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def main() -> None:
+    """Ask everything."""
+    gpus = call("nvidia-smi", "--query-gpu=driver_version,name", "--format=csv,noheader").splitlines()
+    images = call("docker", "image", "ls", "--format", "{{.Repository}}:{{.Tag}}").splitlines()
+    facts = {
+        "name": platform.node(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "memory": memory(),
+        "gpus": [row.split(", ", 1) for row in gpus if ", " in row],
+        "docker": call("docker", "version", "--format", "{{.Server.Version}}").strip(),
+        "images": [image for image in images if "<none>" not in image],
+        "interfaces": interfaces(),
+        "models": models(),
+    }
+    print(json.dumps(facts), flush=True)
+
+
+main()
