@@ -18,6 +18,9 @@ DROP = "sudo sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'"
 UTILISATION = 0.9
 """vLLM's default share of memory, in round figures (0.9 to 0.92 by version)."""
 
+TRAPPED = 6 * GIB
+"""Bytes in use that nobody answers for, beyond what kernel and driver need for themselves: our own choice."""
+
 SKEW = 2.0
 """Seconds by which the hosts' clocks may differ: logs of both are read side by side."""
 
@@ -94,7 +97,7 @@ def leftovers(asked: Asked) -> Iterable[Verdict]:
     if asked.ours:
         return
     for name, facts in asked.machines.items():
-        found = list(_leftovers(asked, name, facts))
+        found = [*_leftovers(asked, name, facts), *_trapped(asked, name, facts)]
         yield from found
         if not found:
             yield ready("leftovers", name, "No vLLM runs, and no shared memory is left of one.")
@@ -118,6 +121,16 @@ def _leftovers(asked: Asked, name: str, facts: MachineFacts) -> Iterable[Verdict
         observed = f"/dev/shm holds {facts.shm_left / GIB:.2f} GiB that no process has open."
         why = "It is memory, and stays in use until it is removed or the host restarts."
         remedy = f"On {name}: rm {' '.join(shlex.quote(path) for path in facts.shm_names[:5])}"
+        yield Verdict("leftovers", (name,), Grade.SLOW, observed, why, remedy)
+
+
+def _trapped(asked: Asked, name: str, facts: MachineFacts) -> Iterable[Verdict]:
+    """Memory that the driver has not given back (sparkrun#223, eugr#257)."""
+    trapped = facts.unaccounted or 0
+    if trapped > TRAPPED and _unified(asked, name):
+        observed = f"{trapped / GIB:.1f} GiB are in use and belong to no process."
+        why = "The driver can keep an earlier run's memory; this run would not get it."
+        remedy = f"On {name}: wait a minute and check again; else sudo reboot"
         yield Verdict("leftovers", (name,), Grade.SLOW, observed, why, remedy)
 
 

@@ -30,9 +30,9 @@ class Engine:
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
     """A host's resources, bytes all. ``between`` is the least and the most by which its clock is ahead of the
-    cockpit's, in seconds. ``memlock`` is -1 for no limit. ``gpus`` are nvidia-smi's words for persistence,
-    the reasons of its clocks and the temperature. ``cdi`` are (file, driver). ``containers`` run: (id, name,
-    image, the cockpit's label)."""
+    cockpit's, in seconds. ``memlock`` is -1 for no limit. ``gpus`` are nvidia-smi's words for persistence, the
+    reasons of its clocks and the temperature; ``gpu_memory`` is what compute processes hold. ``cdi`` are (file,
+    driver). ``containers`` run: (id, name, image, the cockpit's label)."""
 
     memory: Mapping[str, int]
     disks: tuple[Disk, ...] = ()
@@ -45,6 +45,7 @@ class MachineFacts:
     cdi: tuple[tuple[str, str], ...] = ()
     containers: tuple[tuple[str, str, str, str], ...] = ()
     sudo: bool = True
+    gpu_memory: int | None = None
     between: tuple[float, float] = (0.0, 0.0)
 
     @property
@@ -67,6 +68,18 @@ class MachineFacts:
     def swapped(self) -> int:
         """What is swapped out."""
         return max(0, self.memory.get("SwapTotal", 0) - self.memory.get("SwapFree", 0))
+
+    @property
+    def unaccounted(self) -> int | None:
+        """Memory in use that belongs to no process, no cache and no GPU process; None where that isn't known.
+
+        On unified memory the driver's allocations stand in none of the kernel's own lines (man 5 proc).
+        """
+        if self.gpu_memory is None or "AnonPages" not in self.memory:
+            return None
+        lines = ("MemFree", "Buffers", "Cached", "AnonPages", "Slab", "PageTables", "KernelStack", "Hugetlb")
+        known = sum(self.memory.get(name, 0) for name in lines)
+        return max(0, self.total - known - self.gpu_memory)
 
 
 def parse_machine(output: bytes, began: float, ended: float) -> MachineFacts:
@@ -96,5 +109,6 @@ def _machine(facts: dict[str, Any], began: float, ended: float) -> MachineFacts:
         cdi=tuple((str(path), str(driver)) for path, driver in facts["cdi"]),
         containers=tuple((str(a), str(b), str(c), str(d)) for a, b, c, d in facts["containers"]),
         sudo=bool(facts["sudo"]),
+        gpu_memory=None if facts["gpu_memory"] is None else int(facts["gpu_memory"]),
         between=(at - ended, at - began),
     )

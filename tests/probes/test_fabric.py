@@ -366,12 +366,19 @@ async def test_real_breakage_of_the_hosts(plain_rig: Rig) -> None:
     left = "exec -a VLLM::EngineCore sleep 300 >/dev/null 2>&1 &"
     second.exec(["bash", "-c", left], user="aurora")
     second.exec(["sh", "-c", "head -c 100000000 /dev/zero >/dev/shm/psm_left"], user="aurora")
-    found = await look(plain_rig, "firewall", "leftovers")
+    second.exec(["mount", "-t", "tmpfs", "-o", "mode=1777,size=300m", "small", "/tmp"])
+    second.exec(["sh", "-c", "head -c 290000000 /dev/zero >/tmp/filled"])
+    try:
+        found = await look(plain_rig, "firewall", "leftovers", "disk")
+    finally:
+        second.exec(["umount", "/tmp"])
+    assert (found["disk"].grade, found["disk"].hosts) == (Grade.BLOCKED, ("spark-2",))
+    assert "/tmp is 9" in found["disk"].observed
     assert (found["firewall"].grade, found["firewall"].hosts) == (Grade.BLOCKED, ("spark-1",))
     assert "on port 6379: filtered" in found["firewall"].observed
     assert (found["leftovers"].grade, found["leftovers"].hosts) == (Grade.SLOW, ("spark-2",))
     plain_rig.reset()
-    fine = await look(plain_rig, "firewall", "leftovers")
+    fine = await look(plain_rig, "firewall", "leftovers", "disk")
     assert {verdict.grade for verdict in fine.values()} == {Grade.READY}
 
 

@@ -133,6 +133,12 @@ def test_memory_of_a_run_of_ours_and_of_a_discrete_gpu_is_not_judged() -> None:
     assert list(checks_machine.leftovers(asked({"shm_left": GIB}, ours=True))) == []
 
 
+def test_memory_that_somebody_answers_for_is_not_trapped() -> None:
+    held = {**with_memory(MemFree=40 * GIB, AnonPages=4 * GIB), "gpu_memory": 72 * GIB}
+    assert worst(checks_machine.leftovers(asked(held))).grade is Grade.READY
+    assert replace(FINE, **with_memory(MemFree=40 * GIB)).unaccounted is None
+
+
 def test_locked_memory_matters_where_there_is_rdma() -> None:
     fabrics = {"two": FabricFacts((), (RdmaDevice("rocep1s0f1", "4: ACTIVE", "200 Gb/sec (4X HDR)"),))}
     native = profile("{kind: native, venv: /opt/vllm}")

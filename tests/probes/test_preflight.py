@@ -259,6 +259,15 @@ async def test_what_breaks_on_hosts_with_docker(rig: Rig, tmp_path: Path) -> Non
     without = ["--gpus=none", *rig_run_flags(rig, tmp_path)]
     found = await on_rig(rig, rig_profile(rig, tmp_path, changes={"runtime": {"run_flags": without}}))
     assert "container-gpu" not in found
+    hook = "/usr/bin/nvidia-container-runtime-hook"
+    worker.exec(["sh", "-c", f"cp {hook} {hook}.right && printf '#!/bin/sh\\ncat >/dev/null\\n' >{hook}"])
+    try:
+        found = await on_rig(rig, rig_profile(rig, tmp_path))
+    finally:
+        worker.exec(["mv", f"{hook}.right", hook])
+    assert [(verdict.grade, verdict.hosts) for verdict in found["container-gpu"]] == [
+        (Grade.BLOCKED, (worker.name,))
+    ]
     worker.exec(["sh", "-c", "chmod 000 /run/docker.sock"])
     try:
         found = await on_rig(rig, rig_profile(rig, tmp_path))

@@ -114,6 +114,14 @@ def shared_memory() -> "dict[str, Any]":
     }
 
 
+def gpu_memory() -> "int | None":
+    """Bytes that all compute processes hold together, None where nvidia-smi doesn't tell."""
+    fields = ("--query-compute-apps=used_memory", "--format=csv,noheader,nounits")
+    status, text = output("nvidia-smi", *fields)
+    words = text.split()
+    return sum(map(int, words)) << 20 if status == 0 and all(word.isdigit() for word in words) else None
+
+
 def cdi(root: Path) -> "list[list[str]]":
     """The container device interface's files, and the driver version in the names of the libraries they list."""
     found = []
@@ -148,6 +156,7 @@ def main(asked: "dict[str, Any]") -> None:
         "engines": engines(),
         "shm": shared_memory(),
         "gpus": [line.split(", ") for line in gpu.splitlines()] if status == 0 else [],
+        "gpu_memory": gpu_memory(),
         "cdi": cdi(root),
         "containers": containers(asked["image"]),
         "sudo": output("sudo", "-n", "true")[0] == 0 or os.getuid() == 0,
