@@ -242,7 +242,7 @@ async def test_what_stands_in_the_way_on_one_host(rig: Rig, tmp_path: Path) -> N
 
 @pytest.mark.rig
 async def test_what_breaks_on_hosts_with_docker(rig: Rig, tmp_path: Path) -> None:
-    """An image with a device's name in its environment, which differs from the other host's; a stopped engine."""
+    """An image with a device's name in its environment; a wrong hook; an engine that does not answer."""
     head, worker = rig.hosts.values()
     recipe = f"FROM {rig.image}\nENV NCCL_IB_HCA=mlx5_9 NCCL_SOCKET_IFNAME=eth9\n"
     worker.exec(["docker", "build", "-q", "-t", "rig/baked:test", "-"], stdin=recipe, timeout=60)
@@ -255,7 +255,6 @@ async def test_what_breaks_on_hosts_with_docker(rig: Rig, tmp_path: Path) -> Non
     (baked,) = found["baked"]
     assert (baked.grade, baked.hosts) == (Grade.BLOCKED, (worker.name,))
     assert "NCCL_IB_HCA=mlx5_9 of the image's own environment" in baked.observed
-    assert [verdict.grade for verdict in found["image"] if len(verdict.hosts) == 2] == [Grade.SLOW]
     without = ["--gpus=none", *rig_run_flags(rig, tmp_path)]
     found = await on_rig(rig, rig_profile(rig, tmp_path, changes={"runtime": {"run_flags": without}}))
     assert "container-gpu" not in found
