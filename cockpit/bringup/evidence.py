@@ -8,9 +8,10 @@ from shlex import quote
 from cockpit.bringup.errors import StepError
 from cockpit.bringup.follow import read_whole
 from cockpit.bringup.session import Session
+from cockpit.bringup.steps.launch import last_run
 from cockpit.cluster.arguments import temp_dir
 from cockpit.diagnosis.engine import explain
-from cockpit.diagnosis.sources import KERNEL, RAY_WORKER, SERVE, Source
+from cockpit.diagnosis.sources import EXIT, KERNEL, RAY_WORKER, SERVE, Source
 from cockpit.model.command import Command
 from cockpit.model.finding import Explanation
 from cockpit.model.profile import HostSpec
@@ -43,6 +44,10 @@ async def gather(session: Session, run: str) -> list[Source]:
     sources = [
         Source(f"serve.log of run {run} on {head}", head, SERVE, await read_whole(session, run, SERVE_MOST))
     ]
+    last = await last_run(session)
+    if last is not None and last.id == run and last.process.status is not None:
+        name = f"exit-status of run {run} on {head}"
+        sources.append(Source(name, head, EXIT, f"{last.process.status}\n".encode()))
     for found in await asyncio.gather(*(_of_host(session, spec) for spec in session.profile.hosts)):
         sources += found
     return sources

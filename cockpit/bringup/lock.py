@@ -123,6 +123,7 @@ async def _take(session: Session, stream: Stream, command: Command) -> None:
             session.step,
             f"{command.host}: the folder for the bring-up's state can't be made.",
             host=command.host,
+            line=stream.error_text.strip(),
             remedy=f"See why `mkdir -p ~/.local/state/spark-cockpit` fails on {command.host}.",
         )
     raise StepRefused(

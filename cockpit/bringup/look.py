@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from cockpit.bringup.errors import StepError
+from cockpit.bringup.errors import StepError, StepUnreachable
 from cockpit.bringup.events import StepName, StepState
 from cockpit.bringup.session import Session
 from cockpit.bringup.standing import Standing, standing
@@ -128,12 +128,17 @@ async def look_at_steps(session: Session, run: Standing | None) -> tuple[StepSee
         if step.name is StepName.PROMPT:
             report = _prompt_state(run)
         elif step.name in NOT_ASKED:
-            report = Report(StepState.DONE if running else StepState.READY_TO_RUN)
+            passed = f"passed before run {run.id}" if run is not None and running else ""
+            report = Report(StepState.DONE if running else StepState.READY_TO_RUN, passed)
+        elif step.name is StepName.LOAD and run is not None and running and not run.ready:
+            report = Report(StepState.RUNNING, run.words, session.profile.head.name)
         else:
             try:
                 report = await step.check(session)
             except StepError as error:
-                report = Report(StepState.UNKNOWN, error.message, error.host)
+                away = isinstance(error, StepUnreachable) and error.host
+                reason = f"{error.host} can't be reached" if away else error.message
+                report = Report(StepState.UNKNOWN, reason, error.host)
         reports.append(StepSeen(step.name, report))
     return tuple(reports)
 

@@ -50,6 +50,7 @@ class Runner:
         wanted = self.steps[: [step.name for step in self.steps].index(through) + 1]
         try:
             await self._settle(wanted[0])
+            self.session.step = wanted[min(1, len(wanted) - 1)].name
             async with hold(self.session, "up"):
                 for step in wanted[1:]:
                     await self._settle(step)
@@ -77,6 +78,7 @@ class Runner:
                     raise
                 self._tell(error)
                 outcome = error.outcome
+            self.session.step = self.steps[-1].name
             async with hold(self.session, "down"):
                 for step in reversed(self.steps[1:]):
                     if step.name not in keep:

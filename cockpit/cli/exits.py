@@ -12,10 +12,9 @@ import click
 from cockpit.bringup.errors import StepError
 from cockpit.bringup.events import Outcome
 from cockpit.bringup.profiles import ProfileNotFound
-from cockpit.bringup.runner import tell
 from cockpit.hosts.errors import AuthenticationFailed, ConnectionLost, HostError, TimedOut, Unreachable
 from cockpit.logs.sanitise import clean
-from cockpit.model.errors import CockpitError
+from cockpit.model.errors import CockpitError, WrongWordError
 from cockpit.model.profile_error import ProfileError
 
 DONE, FAILED, USAGE, UNREACHABLE, REFUSED, DETACHED = 0, 1, 2, 3, 4, 130
@@ -35,7 +34,7 @@ BY_OUTCOME = {
 def status_of(error: CockpitError) -> int:
     """The exit status the contract has for ``error``."""
     match error:
-        case ProfileError() | ProfileNotFound():
+        case ProfileError() | ProfileNotFound() | WrongWordError():
             return USAGE
         case StepError():
             return BY_OUTCOME[error.outcome]
@@ -53,8 +52,7 @@ def leaving() -> Iterator[None]:
     try:
         yield
     except CockpitError as error:
-        text = tell(error) if isinstance(error, StepError) else str(error)
-        click.echo(clean(text, multiline=True), err=True)
+        click.echo(clean(_in_words(error), multiline=True), err=True)
         leave(status_of(error))
     except click.ClickException as error:
         error.show()
@@ -71,6 +69,16 @@ def leaving() -> Iterator[None]:
         where = f"{error.filename}: " if error.filename else ""
         click.echo(clean(f"{where}{error.strerror or error}", multiline=True), err=True)
         leave(FAILED)
+
+
+def _in_words(error: CockpitError) -> str:
+    """The error in full."""
+    if isinstance(error, StepError):
+        # The runner brings every step with it, which the screen's first paint does not wait for.
+        from cockpit.bringup.runner import tell
+
+        return tell(error)
+    return str(error)
 
 
 def leave(status: int) -> NoReturn:

@@ -22,12 +22,12 @@ from cockpit.logs.printing import Printed, caught_up, print_log, running, since_
 from cockpit.logs.sanitise import clean
 from cockpit.logs.sources import Source
 from cockpit.logs.spool import Spool, SpoolInUse
-from cockpit.model.errors import CockpitError
+from cockpit.model.errors import WrongWordError
 from cockpit.model.profile import HostSpec, Profile
 from cockpit.model.profile_error import nearest
 
 
-class NoSuchLogError(CockpitError):
+class NoSuchLogError(WrongWordError):
     """The host or the source is not one of the profile's, or has no log yet."""
 
 

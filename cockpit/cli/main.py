@@ -185,9 +185,9 @@ def logs(profile: str, trust: tuple[str, ...], **options: Any) -> None:
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def view(files: tuple[Path, ...]) -> None:
     """Open the log view on local files."""
-    from cockpit.tui.view_app import ViewApp, open_logs
+    from cockpit.cli.screen import open_view
 
-    ViewApp(open_logs(files)).run()
+    open_view(files)
 
 
 @cockpit.command()

@@ -2,9 +2,46 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cockpit.model.errors import WrongWordError
+
+
+class NoTerminalError(WrongWordError):
+    """The screen needs a terminal."""
+
+
+def need_terminal(instead: str) -> None:
+    """Raise ``NoTerminalError`` where input or output is no terminal; ``instead`` says what to use."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise NoTerminalError("The screen needs a terminal, and there is none here.", remedy=instead)
+
 
 def open_screen(profile: str | None, *, read_only: bool) -> None:
-    """Open the cockpit on ``profile``."""
+    """Open the cockpit on ``profile``; one that can't be found or read is told before the screen opens."""
+    need_terminal("In a script use the verbs: spark-cockpit --help")
+    if profile is not None and not _is_there(profile):
+        from cockpit.bringup.profiles import find
+
+        find(profile)
     from cockpit.tui.app import CockpitApp
 
     CockpitApp(profile, read_only=read_only).run()
+
+
+def _is_there(profile: str) -> bool:
+    """Whether a file has this profile's name, without reading any: the screen paints first and reads then."""
+    from cockpit.bringup.profiles import shipped_folder, user_folder
+
+    folders = (user_folder(), shipped_folder())
+    return Path(profile).is_file() or any((folder / f"{profile}.yaml").is_file() for folder in folders)
+
+
+def open_view(files: Sequence[Path]) -> None:
+    """Open the log view on local files."""
+    need_terminal("Print a profile's logs with: spark-cockpit logs PROFILE")
+    from cockpit.tui.view_app import view_files
+
+    view_files(files)

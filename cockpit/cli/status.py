@@ -10,6 +10,7 @@ from cockpit.bringup.steps import titles
 from cockpit.cli import show
 from cockpit.cli.watch import MARKS
 from cockpit.model.facts import Gpu, MemberState
+from cockpit.model.profile import Role
 
 GIB = 1024**3
 
@@ -35,7 +36,9 @@ def show_status(seen: Seen) -> None:
         )
     click.echo("")
     if seen.run is None:
-        click.echo("No run yet.")
+        head = next((host for host in seen.hosts if host.spec.role is Role.HEAD), None)
+        asked = head is None or head.reachable
+        click.echo("No run yet." if asked else "The run is unknown: the head can't be reached.")
         return
     click.echo(f"Run {show.safe(seen.run.id)}: {show.safe(seen.run.words)}")
 

@@ -41,7 +41,7 @@ ENDS = {
     Outcome.FAILED: "Failed.",
     Outcome.STALLED: "Stalled: it runs, and will not come further by itself.",
     Outcome.TIMEOUT: "The profile's time was up before it was ready; it goes on on the hosts.",
-    Outcome.REFUSED: "Refused: nothing was launched.",
+    Outcome.REFUSED: "Refused.",
     Outcome.UNREACHABLE: "A host can't be reached: what became of the last step there is unknown.",
     Outcome.DETACHED: "Detached: everything on the hosts goes on.",
 }

@@ -68,11 +68,14 @@ def stop_commands(profile: Profile, runtime: Runtime) -> tuple[Command, ...]:
 
 
 def stop_command(profile: Profile, runtime: Runtime, host: HostSpec) -> Command:
-    """Stop this cluster's Ray on ``host``, and take its token away; fails while anything of it runs."""
+    """Stop this cluster's Ray on ``host``, and take its token away; fails while anything of it runs.
+
+    What the process left of itself goes too: Ray that was stopped is absent, not one that has died.
+    """
     # To `ray start` alone: it ends the others in their order. After a signal to all, the raylet waits on.
-    text = (
-        f'(\n{detached.stop(FOLDER, signal="TERM", grace=12, group=False)}) || exit\nrm -f "$STATE/{TOKEN}"\n'
-    )
+    left = " ".join(f'"$STATE/{FOLDER}/{name}"' for name in ("token", "pid", "program", "exit-status"))
+    ended = detached.stop(FOLDER, signal="TERM", grace=12, group=False)
+    text = f"(\n{ended}) || exit\nrm -f {left}\n"
     return runtime.script(host, text, f"stop the cluster's Ray on {host.name}", limit=40)
 
 

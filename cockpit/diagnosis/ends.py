@@ -10,7 +10,7 @@ from cockpit.diagnosis.candidates import FAR, Attempt, Candidate, hints
 from cockpit.diagnosis.reading import Hit
 from cockpit.diagnosis.situation import Situation
 from cockpit.diagnosis.sources import EXIT, FACTS, KERNEL, RAY_WORKER, RAYLET
-from cockpit.model.finding import Explanation
+from cockpit.model.finding import Confidence, Evidence, Explanation, Finding, Fix, Severity
 
 _GONE = re.compile(rb"no process|no such process|not running|exited \(|is gone", re.I)
 
@@ -46,6 +46,9 @@ def without_fault(tried: list[Attempt], hosts: Mapping[str, str], facts: Situati
         return Explanation("stalled", (found,), stalled.signature.next)
     if stopped:
         return Explanation("stopped")
+    killed = _killed(tried)
+    if killed is not None:
+        return Explanation("failed", (killed,), _ended_silently(tried))
     if gone(tried):
         deeper = hints(tried, {"silent"})
         if deeper:
@@ -60,6 +63,28 @@ def without_fault(tried: list[Attempt], hosts: Mapping[str, str], facts: Situati
     if names:
         return Explanation("loading")
     return Explanation("unknown", next=collect(tried))
+
+
+def _killed(tried: list[Attempt]) -> Finding | None:
+    """A serve that was ended by SIGKILL says nothing itself: its exit status does (128 + 9)."""
+    for one in tried:
+        source = one.reading.source
+        if source.role == EXIT and bytes(source.data[:64]).strip() in (b"137", b"-9"):
+            return Finding(
+                "crash-engine-core",
+                Severity.ERROR,
+                "vllm serve was killed (SIGKILL) and could say nothing of it. The kernel's OOM killer ends a "
+                "process so, and so does `kill -9`.",
+                Confidence.POSSIBLE,
+                source.host,
+                (
+                    Fix(
+                        "Read the kernel's log of that time on this host: journalctl -k | grep -i 'killed process'"
+                    ),
+                ),
+                (Evidence(source.name, 1, bytes(source.data[:64]).decode("ascii", "replace").strip()),),
+            )
+    return None
 
 
 def gone(tried: list[Attempt]) -> bool:

@@ -57,6 +57,13 @@ class LabInfo:
         """Whether every host's SSH server runs."""
         return bool(self.hosts) and all(host.server is not None for host in self.hosts)
 
+    @property
+    def _word(self) -> str:
+        up = sum(host.server is not None for host in self.hosts)
+        return (
+            "up" if self.running else "down" if not up else "partly up; `spark-cockpit lab up` starts the rest"
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The lab as the command line's contract has it."""
         return {
@@ -71,7 +78,7 @@ class LabInfo:
     def __str__(self) -> str:
         if not self.hosts:
             return f"The lab {self.name} has not been made yet: spark-cockpit lab up"
-        lines = [f"The lab {self.name} is {'up' if self.running else 'down'}."]
+        lines = [f"The lab {self.name} is {self._word}."]
         for host in self.hosts:
             state = f"serves SSH, {host.processes} processes" if host.server else "is down"
             lines.append(f"  {host.name}  {host.address}:{host.port}  {state}")

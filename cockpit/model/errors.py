@@ -16,3 +16,7 @@ class CockpitError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message}\n{self.remedy}" if self.remedy else self.message
+
+
+class WrongWordError(CockpitError):
+    """A word of the command line names nothing there is."""

@@ -3,8 +3,8 @@
 import pytest
 
 from cockpit.diagnosis.engine import explain
-from cockpit.diagnosis.sources import EXIT, FACTS, KERNEL, RAY_WORKER, Source
-from cockpit.model.finding import Explanation
+from cockpit.diagnosis.sources import EXIT, FACTS, KERNEL, RAY_WORKER, SERVE, Source
+from cockpit.model.finding import Confidence, Explanation
 from tests.diagnosis.logs import API, ENGINE, HERE, HOSTS, THERE, Log
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.00 GiB"
@@ -222,10 +222,10 @@ def test_a_workers_own_file_tells_more_than_its_death() -> None:
     assert (first.host, first.evidence[0].file) == ("spark-b", "worker-1.err")
 
 
-def test_a_silent_end_is_unknown_and_says_what_to_collect() -> None:
+def test_a_silent_end_is_no_more_than_possible_and_says_what_to_collect() -> None:
     log = Log().start().load()
     told = ask(log.source(), Source("exit-status", "spark-a", EXIT, b"137\n"))
-    assert (told.status, told.findings) == ("unknown", ())
+    assert (told.status, [one.confidence for one in told.findings]) == ("failed", [Confidence.POSSIBLE])
     assert any("137" in step for step in told.next)
     assert any("journalctl -k" in step for step in told.next)
 
@@ -342,3 +342,15 @@ def test_no_log_at_all_is_unknown() -> None:
     told = ask()
     assert told.status == "unknown"
     assert told.next
+
+
+def test_a_serve_that_was_killed_is_told_by_its_exit_status() -> None:
+    log = b"(APIServer pid=7) INFO 11-30 20:26:18 [api_utils.py:286] non-default args: {'model': 'm'}\n"
+    found = explain(
+        [Source("serve.log", "spark-1", SERVE, log), Source("exit-status", "spark-1", EXIT, b"137\n")]
+    )
+    assert found.status == "failed"
+    assert [(one.kind, one.host, one.confidence) for one in found.findings] == [
+        ("crash-engine-core", "spark-1", Confidence.POSSIBLE)
+    ]
+    assert found.findings[0].evidence[0].text == "137"

@@ -75,7 +75,7 @@ def test_the_logs_of_both_hosts(lab: Cockpit, first: Answer) -> None:
     assert worker.status == 0
     assert ":actor_name:RayWorkerProc" in worker.out
     wrong = lab("logs", lab.name, "--host", "spark-3")
-    assert wrong.status == 1
+    assert wrong.status == 2
     assert "Did you mean spark-" in wrong.err
 
 
