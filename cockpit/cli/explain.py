@@ -22,8 +22,9 @@ class NothingToExplain(CockpitError):
 
 
 async def explain(paths: tuple[str, ...], *, report: Path | None, as_json: bool, trust: tuple[str, ...]) -> int:
-    """Explain files and folders; a single word that is no path is a profile."""
-    if len(paths) == 1 and not Path(paths[0]).exists():
+    """Explain files and folders; a single word that is no path, or a YAML file, is a profile."""
+    one = Path(paths[0])
+    if len(paths) == 1 and (not one.exists() or (one.is_file() and one.suffix in (".yaml", ".yml"))):
         sources, hosts = await _sources_of_run(paths[0], trust)
     else:
         sources, hosts = collect(paths), {}
