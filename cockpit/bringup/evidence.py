@@ -7,8 +7,8 @@ from shlex import quote
 
 from cockpit.bringup.errors import StepError
 from cockpit.bringup.follow import read_whole
+from cockpit.bringup.runs import last_run
 from cockpit.bringup.session import Session
-from cockpit.bringup.steps.launch import last_run
 from cockpit.cluster.arguments import temp_dir
 from cockpit.diagnosis.engine import explain
 from cockpit.diagnosis.sources import EXIT, KERNEL, RAY_WORKER, SERVE, Source

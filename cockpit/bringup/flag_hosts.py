@@ -89,7 +89,7 @@ async def _model(session: Session) -> ModelFacts | None:
 
 async def _running(session: Session) -> bool:
     # Here, for the steps import this module.
-    from cockpit.bringup.steps.launch import last_run
+    from cockpit.bringup.runs import last_run
 
     run = await last_run(session)
     return run is not None and run.process.state is ProcessState.RUNNING

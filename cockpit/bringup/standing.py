@@ -7,8 +7,8 @@ from typing import Any
 
 from cockpit.bringup.api import api_healthy
 from cockpit.bringup.follow import read_start, run_folder
+from cockpit.bringup.runs import last_run
 from cockpit.bringup.session import Session
-from cockpit.bringup.steps.launch import last_run
 from cockpit.model.progress import Phase
 from cockpit.runtime.detached import ProcessState
 from cockpit.serving.phases import LoadReader

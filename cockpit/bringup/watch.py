@@ -11,9 +11,9 @@ from cockpit.bringup.errors import StepError, StepFailed, StepStalled, StepTimeo
 from cockpit.bringup.events import LoadProgress, StepChanged, StepName, StepState
 from cockpit.bringup.evidence import explain_run
 from cockpit.bringup.follow import serve_log
+from cockpit.bringup.runs import last_run
 from cockpit.bringup.session import Session
 from cockpit.bringup.step import Report
-from cockpit.bringup.steps.launch import last_run
 from cockpit.bringup.steps.membership import ask_membership
 from cockpit.bringup.steps.ray import needs_ray
 from cockpit.hosts.errors import HostError

@@ -8,7 +8,7 @@ import click
 
 from cockpit.bringup.evidence import gather
 from cockpit.bringup.profiles import find
-from cockpit.bringup.steps.launch import last_run
+from cockpit.bringup.runs import last_run
 from cockpit.cli import exits, show
 from cockpit.cli.verbs import session_for
 from cockpit.diagnosis.engine import explain as explain_sources

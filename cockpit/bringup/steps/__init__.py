@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from cockpit.bringup.events import StepName
 from cockpit.bringup.step import Step
-from cockpit.bringup.steps.connect import Connect
-from cockpit.bringup.steps.containers import Containers
-from cockpit.bringup.steps.flags import Flags
-from cockpit.bringup.steps.launch import Launch
-from cockpit.bringup.steps.load import Load
-from cockpit.bringup.steps.membership import MembershipStep
-from cockpit.bringup.steps.preflight import Preflight
-from cockpit.bringup.steps.prompt import Prompt
-from cockpit.bringup.steps.ray import RayHead, RayWorkers
 
 
 def all_steps() -> tuple[Step, ...]:
     """Every step, in order."""
+    # Imported here: steps use each other's questions, and none may need all of them to be read first.
+    from cockpit.bringup.steps.connect import Connect
+    from cockpit.bringup.steps.containers import Containers
+    from cockpit.bringup.steps.flags import Flags
+    from cockpit.bringup.steps.launch import Launch
+    from cockpit.bringup.steps.load import Load
+    from cockpit.bringup.steps.membership import MembershipStep
+    from cockpit.bringup.steps.preflight import Preflight
+    from cockpit.bringup.steps.prompt import Prompt
+    from cockpit.bringup.steps.ray import RayHead, RayWorkers
+
     return (
         Connect(),
         Preflight(),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from cockpit.bringup.errors import StepRefused
 from cockpit.bringup.events import FlagsJudged, StepName, StepState
 from cockpit.bringup.flag_judge import FlagCheck, check_flags, planned_command
+from cockpit.bringup.runs import last_run
 from cockpit.bringup.session import Session
 from cockpit.bringup.step import Planner, Report
 from cockpit.bringup.steps.base import StepBase, planner_of
-from cockpit.bringup.steps.launch import FORCED, last_run
+from cockpit.bringup.steps.launch import FORCED
 from cockpit.hosts.quoting import join
 from cockpit.model.command import Command
 from cockpit.model.finding import Problem

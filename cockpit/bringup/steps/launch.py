@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from cockpit.bringup.errors import StepFailed, StepUnreachable
 from cockpit.bringup.events import StepName, StepState
+from cockpit.bringup.runs import last_run
 from cockpit.bringup.session import Session
 from cockpit.bringup.step import Planner, Report
 from cockpit.bringup.steps.base import StepBase, planner_of
@@ -19,12 +20,8 @@ from cockpit.runtime.prelude import NO_ENVIRONMENT
 from cockpit.serving.deep import helper_stop_command
 from cockpit.serving.guard import guard_command, guard_stop_command
 from cockpit.serving.launch import (
-    Run,
     launch_command,
     parse_launched,
-    parse_run_state,
-    run_state_command,
-    run_state_text,
 )
 from cockpit.serving.stop import (
     note_command,
@@ -36,22 +33,6 @@ from cockpit.serving.stop import (
 
 FORCED = "forced"
 """The session's note of what the flag checks had against a launch that is forced."""
-
-
-async def last_run(session: Session) -> Run | None:
-    """The last run as the head has it; None where there never was one.
-
-    Where its environment is gone, the files it left on the host tell: its exit status, or that it left none.
-    """
-    completed = await session.ask(run_state_command(session.profile, session.runtime))
-    if completed.status == NO_ENVIRONMENT:
-        question = session.runtime.host_script(
-            session.profile.head, run_state_text(), "see what the last run left", limit=15
-        )
-        completed = await session.ask(question)
-    if completed.status != 0:
-        raise session.failed(completed)
-    return parse_run_state(completed.stdout)
 
 
 def serve_environment(profile: Profile) -> Mapping[str, str]:

@@ -6,10 +6,10 @@ from cockpit.bringup.api import api_healthy, api_url
 from cockpit.bringup.errors import StepFailed
 from cockpit.bringup.events import StepName, StepState
 from cockpit.bringup.follow import serve_log
+from cockpit.bringup.runs import last_run
 from cockpit.bringup.session import Session
 from cockpit.bringup.step import Planner, Report
 from cockpit.bringup.steps.base import StepBase
-from cockpit.bringup.steps.launch import last_run
 from cockpit.bringup.watch import Watch
 from cockpit.model.command import Command, script
 from cockpit.runtime.detached import ProcessState

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from cockpit.bringup.errors import StepRefused
 from cockpit.bringup.events import StepName, StepState
+from cockpit.bringup.runs import last_run
 from cockpit.bringup.session import Session
 from cockpit.bringup.step import Planner, Report
 from cockpit.bringup.steps.base import StepBase
-from cockpit.bringup.steps.launch import last_run
 from cockpit.bringup.steps.ray import needs_ray, ray_on
 from cockpit.hosts.errors import HostError
 from cockpit.hosts.host import Host
