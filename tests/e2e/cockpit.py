@@ -87,8 +87,14 @@ class Running:
     def interrupt(self) -> int:
         """Ctrl+C; the exit status."""
         self.process.send_signal(signal.SIGINT)
-        self.process.communicate(timeout=30)
-        return self.process.returncode
+        for _event in self.lines():
+            pass
+        return self.process.wait(timeout=30)
+
+    @property
+    def last(self) -> str:
+        """The outcome that the last event tells."""
+        return str(self.seen[-1].get("outcome"))
 
 
 class Cockpit:
