@@ -10,9 +10,9 @@ from typing import Final
 
 from cockpit.bringup.api import api, api_healthy
 from cockpit.bringup.look import look_at_steps
+from cockpit.bringup.runs import last_run
 from cockpit.bringup.session import Session
 from cockpit.bringup.standing import Standing
-from cockpit.bringup.steps.launch import last_run
 from cockpit.bringup.steps.membership import ask_membership
 from cockpit.bringup.steps.ray import needs_ray
 from cockpit.hosts.errors import HostError
