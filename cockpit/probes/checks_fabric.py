@@ -130,10 +130,12 @@ def _reached(asked: Asked, spec: HostSpec, facts: FabricFacts, peer: str, way: R
         why = "All traffic of the ranks would take the slow network."
         return blocked("reach", spec.name, observed, why, test)
     if not way.small.received:
-        observed = f"{peer} ({address_}) does not answer over the fabric: {way.small.said}"
+        said = f": {way.small.said}" if way.small.said else "."
+        observed = f"{peer} ({address_}) does not answer over the fabric{said}"
         return blocked("reach", spec.name, observed, "The ranks talk over this link.", test)
     if not way.full.received:
-        observed = f"{peer} answers small packets, and none of {way.full.size} bytes: {way.full.said}"
+        said = f": {way.full.said}" if way.full.said else "."
+        observed = f"{peer} answers small packets, and none of {way.full.size} bytes{said}"
         why = "An MTU on the way is smaller than this end's: connections open, and then hang."
         return blocked("reach", spec.name, observed, why, test)
     time = f", {way.small.ms:g} ms" if way.small.ms is not None else ""

@@ -152,6 +152,8 @@ def test_one_host_only_in_ray_is_told_within_seconds(joined: tuple[Cockpit, Path
         took = time.monotonic() - began
     finally:
         worker.drop("off", FABRIC)
+    assert refused.status == 4, refused.out
+    assert "does not answer over the fabric" in refused.step("preflight")["reason"]
     assert answer.status == 1, answer.out
     failed = answer.events[-2]
     assert failed["state"] == "failed"
@@ -169,7 +171,7 @@ def test_a_worker_starting_against_a_dead_head_is_told_in_time(
     head = standing_rig.hosts["spark-1"]
     head.drop("on", FABRIC)
     try:
-        answer = cockpit("up", profile, "--through", "ray-workers", "--json", timeout=120)
+        answer = cockpit("up", profile, "--through", "ray-workers", "--force", "--json", timeout=120)
     finally:
         head.drop("off", FABRIC)
     step = answer.step("ray-workers")
