@@ -124,7 +124,7 @@ def test_a_worker_that_leaves_is_missing_and_comes_back(cluster: Cluster) -> Non
     stopped = cluster.good(ray.stop_command(cluster.profile, cluster.runtime, worker))
     assert stopped.startswith("SIGTERM ended its ")
     until(lambda: states(cluster) == [MemberState.JOINED, MemberState.MISSING], "worker missing")
-    assert cluster.state(worker).state is ProcessState.ENDED
+    assert cluster.state(worker).state is ProcessState.ABSENT, "stopped, not died"
     assert not (cluster.state_folder("spark-2") / TOKEN).exists()
     assert cluster.join().startswith("started ")
     assert cluster.membership().complete
@@ -161,7 +161,7 @@ def test_another_cluster_survives_the_end_of_ours(cluster: Cluster, other: Clust
     assert cluster.processes() == {}
     assert not (cluster.state_folder("spark-1") / TOKEN).exists()
     for host in cluster.profile.hosts:
-        assert cluster.state(host).state is ProcessState.ENDED
+        assert cluster.state(host).state is ProcessState.ABSENT, "stopped, not died"
     assert other.processes().keys() == theirs.keys()
     assert states(other) == [MemberState.JOINED, MemberState.MISSING]
     gone = cluster.membership()
