@@ -31,6 +31,7 @@ async def screen_text(pilot: Pilot[Any]) -> str:
 
 async def press(pilot: Pilot[Any], *keys: str) -> None:
     """Press keys, and let each have its effect."""
+    await settle(pilot)
     for key in keys:
         await pilot.press(key)
         await settle(pilot)

@@ -67,8 +67,9 @@ async def type_in(pilot: Pilot[None], key: str, text: str) -> None:
 
 
 async def test_opens_at_the_end_with_the_files_own_numbers(log: Path) -> None:
-    async with shown(log) as (_, view):
-        assert screen(view)[-1].split(maxsplit=1) == ["3000", line(3000).strip()]
+    async with shown(log) as (pilot, view):
+        last = ["3000", line(3000).strip()]
+        await until(pilot, lambda: screen(view)[-1].split(maxsplit=1) == last)
         assert len(screen(view)) == view.size.height
         assert "following" in status(view)
 
