@@ -176,16 +176,16 @@ class LogView(Widget, can_focus=True):
 
     def _work_on(self) -> bool:
         """Keep the worker thread busy; whether there is, or just was, something to do."""
-        before = self._busy
+        before, caught_up = self._busy, False
         self._busy = self._worker is not None and not self._worker.is_finished
         if not self._busy and self.work.little():
-            self.shown.index.extend()
+            caught_up = self.shown.index.extend()
         elif not self._busy and self.work.left:
             self._busy = True
             self._worker = self.run_worker(
                 self._work, thread=True, exclusive=True, group=f"log-{id(self)}", exit_on_error=False
             )
-        return before or self._busy
+        return before or self._busy or caught_up
 
     def _work(self) -> None:
         worker = get_current_worker()
