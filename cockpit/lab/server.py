@@ -277,6 +277,10 @@ async def serve(settings: Settings, ready: int | None) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     loop.add_signal_handler(signal.SIGCHLD, machine.reap)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        # A signal with a handler is at its default again in what is started here; one that `lab up` was started
+        # with ignored (nohup) would stay so in every command of the host.
+        signal.signal(number, lambda *_: None)
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     listener = await asyncssh.listen(
         settings.address,
