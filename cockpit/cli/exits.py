@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -69,6 +71,26 @@ def leaving() -> Iterator[None]:
         where = f"{error.filename}: " if error.filename else ""
         click.echo(clean(f"{where}{error.strerror or error}", multiline=True), err=True)
         leave(FAILED)
+
+
+def run(verb: Coroutine[Any, Any, int]) -> int:
+    """Run a verb to its exit status. A request to end (SIGTERM, a closed terminal's SIGHUP) detaches as Ctrl+C
+    does: the last event is still told, the connections are closed."""
+
+    async def watched() -> int:
+        task = asyncio.current_task()
+        assert task is not None
+        loop = asyncio.get_running_loop()
+        for ended in (signal.SIGTERM, signal.SIGHUP):
+            # Under nohup SIGHUP is ignored on purpose.
+            if signal.getsignal(ended) is not signal.SIG_IGN:
+                loop.add_signal_handler(ended, task.cancel)
+        return await verb
+
+    try:
+        return asyncio.run(watched())
+    except asyncio.CancelledError:
+        raise click.Abort from None
 
 
 def _in_words(error: CockpitError) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -100,7 +99,7 @@ def check(profile: str, measure: bool, as_json: bool, trust: tuple[str, ...]) ->
     """Preflight: what stands in the way, on which host. Read-only."""
     from cockpit.cli.verbs import check as verb
 
-    exits.leave(asyncio.run(verb(profile, measure=measure, as_json=as_json, trust=trust)))
+    exits.leave(exits.run(verb(profile, measure=measure, as_json=as_json, trust=trust)))
 
 
 @cockpit.command()
@@ -122,7 +121,7 @@ def flags(profile: str, deep: bool, fix: bool, word: str | None, as_json: bool, 
     """Judge the profile's flags by the vLLM that will run; mend them, or list those there are."""
     from cockpit.cli.flags import flags as verb
 
-    exits.leave(asyncio.run(verb(profile, deep=deep, fix=fix, word=word, as_json=as_json, trust=trust)))
+    exits.leave(exits.run(verb(profile, deep=deep, fix=fix, word=word, as_json=as_json, trust=trust)))
 
 
 @cockpit.command()
@@ -137,7 +136,7 @@ def up(profile: str, through: str, force: bool, verbose: bool, as_json: bool, tr
     from cockpit.cli.verbs import up as verb
 
     exits.leave(
-        asyncio.run(verb(profile, through=through, force=force, verbose=verbose, as_json=as_json, trust=trust))
+        exits.run(verb(profile, through=through, force=force, verbose=verbose, as_json=as_json, trust=trust))
     )
 
 
@@ -149,7 +148,7 @@ def status(profile: str, as_json: bool, trust: tuple[str, ...]) -> None:
     """One look at both hosts, the steps and the run."""
     from cockpit.cli.verbs import status as verb
 
-    exits.leave(asyncio.run(verb(profile, as_json=as_json, trust=trust)))
+    exits.leave(exits.run(verb(profile, as_json=as_json, trust=trust)))
 
 
 @cockpit.command()
@@ -161,7 +160,7 @@ def prompt(profile: str, text: str | None, as_json: bool, trust: tuple[str, ...]
     """Send TEXT, or the profile's test prompt, and stream the answer."""
     from cockpit.cli.verbs import prompt as verb
 
-    exits.leave(asyncio.run(verb(profile, text, as_json=as_json, trust=trust)))
+    exits.leave(exits.run(verb(profile, text, as_json=as_json, trust=trust)))
 
 
 @cockpit.command()
@@ -178,7 +177,7 @@ def logs(profile: str, trust: tuple[str, ...], **options: Any) -> None:
     """The logs of the run, whole."""
     from cockpit.cli.logs import logs as verb
 
-    exits.leave(asyncio.run(verb(profile, trust=trust, **options)))
+    exits.leave(exits.run(verb(profile, trust=trust, **options)))
 
 
 @cockpit.command()
@@ -201,7 +200,7 @@ def explain(paths: tuple[str, ...], report: Path | None, as_json: bool, trust: t
     """Name the cause: of log files, of a folder of logs, or of a profile's last run."""
     from cockpit.cli.explain import explain as verb
 
-    exits.leave(asyncio.run(verb(paths, report=report, as_json=as_json, trust=trust)))
+    exits.leave(exits.run(verb(paths, report=report, as_json=as_json, trust=trust)))
 
 
 @cockpit.command()
@@ -214,7 +213,7 @@ def down(profile: str, keep_ray: bool, verbose: bool, as_json: bool, trust: tupl
     """Undo the steps in reverse, and verify that nothing is left."""
     from cockpit.cli.verbs import down as verb
 
-    exits.leave(asyncio.run(verb(profile, keep_ray=keep_ray, verbose=verbose, as_json=as_json, trust=trust)))
+    exits.leave(exits.run(verb(profile, keep_ray=keep_ray, verbose=verbose, as_json=as_json, trust=trust)))
 
 
 @cockpit.command()
