@@ -31,8 +31,10 @@ def lab(action: str, *, as_json: bool) -> None:
     info = up(Progress()) if action == "up" else down() if action == "down" else status()
     if as_json:
         show.as_json(info.to_json())
-    else:
-        click.echo(show.safe(str(info)))
+        return
+    click.echo(show.safe(str(info)))
+    if action == "down":
+        click.echo("The hosts' runs are gone with them; what the cockpit kept of their logs stays.", err=True)
 
 
 def open_lab() -> None:

@@ -178,7 +178,8 @@ def _server_env() -> dict[str, str]:
 
 
 def down() -> LabInfo:
-    """End the hosts and everything that was started through them; keys, logs and the profile stay.
+    """End the hosts and everything that was started through them. Keys and the profile stay; the hosts' state
+    folders go, with the runs in them, as a host's would that is set up anew.
 
     Raises ``LabError`` when something could not be ended.
     """
