@@ -30,7 +30,7 @@ async def apply_fix(app: CockpitApp, *, relaunch: bool) -> None:
         return
     app.notify(clean(f"Changed {path}."), markup=False)
     await app.feed.reopen(str(path))
-    app.do_back()
+    app.action_do("back")
     if relaunch:
         app.feed.up()
 

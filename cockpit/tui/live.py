@@ -26,9 +26,10 @@ from cockpit.model.profile import Profile
 from cockpit.runtime.environment import environment
 from cockpit.tui import earlier
 from cockpit.tui import facts as f
+from cockpit.tui.feed import Key, key_of
 from cockpit.tui.poll_head import HeadPoller
 from cockpit.tui.poll_host import HostPoller
-from cockpit.tui.poll_log import Key, Logs, key_of
+from cockpit.tui.poll_log import Logs
 from cockpit.tui.state import FlagsView, RunView
 from cockpit.tui.store import Store
 
@@ -128,6 +129,7 @@ class Live:
         if run is not None:
             if self._logs is not None and (before is None or before.id != run.id):
                 self._logs.wake()
+                self._start(self._logs.tidy(run.id))
             self._remember_load(before, run)
         self._follow_serve()
 

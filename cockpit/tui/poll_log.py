@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Final
 
 from cockpit.bringup.session import Session
+from cockpit.bringup.sources import HOST_SPOOL, follower_of, sources_of, spool_of
 from cockpit.bringup.watch import host_of
 from cockpit.hosts.errors import HostError
-from cockpit.logs.follow import CaughtUp, Follower, FollowEvent, Grown, JournalFollower, follow_spool
-from cockpit.logs.sources import KERNEL_TEXT, SERVE_TEXT, Kind, Reach, Source, parse_sources, ray_text
-from cockpit.logs.spool import Spool, SpoolInUse, prune, spool_path, spool_root
-from cockpit.model.command import Command
+from cockpit.logs.follow import CaughtUp, FollowEvent, Grown, follow_spool
+from cockpit.logs.sources import Kind, Source
+from cockpit.logs.spool import Spool, SpoolInUse, prune, spool_root
 from cockpit.model.errors import CockpitError
 from cockpit.model.profile import HostSpec
 from cockpit.serving.load import LoadWatch
 from cockpit.tui import facts as f
+from cockpit.tui.feed import Key, key_of
 from cockpit.tui.poll_host import Tell
 
 SOURCES_EVERY: Final = 20.0
@@ -28,14 +29,6 @@ CHUNK: Final = 256 * 1024
 
 VERSION: Final = re.compile(rb"version (\d[\w.+-]{1,40})")
 """vLLM's version in its banner, among a log's first lines (0.24.0, 0.32.0)."""
-
-Key = tuple[str, str, str]
-"""A log: host, source, run ("" where it belongs to none)."""
-
-
-def key_of(source: Source) -> Key:
-    """The log of a source."""
-    return source.host, source.name, source.run
 
 
 class Logs:
@@ -61,7 +54,7 @@ class Logs:
         while True:
             await up.wait()
             try:
-                self._tell(f.SourcesSeen(spec.name, await self._sources(spec)))
+                self._tell(f.SourcesSeen(spec.name, await sources_of(self.session, spec)))
             except CockpitError as error:
                 self._tell(f.LookFailed(f"the logs of {spec.name}", error.message))
             try:
@@ -71,13 +64,6 @@ class Logs:
                 continue
             await asyncio.sleep(0.5)
             self._due.clear()
-
-    async def _sources(self, spec: HostSpec) -> tuple[Source, ...]:
-        runtime = self.session.runtime
-        texts = [runtime.host_script(spec, SERVE_TEXT + KERNEL_TEXT, "see which logs there are")]
-        texts.append(runtime.script(spec, ray_text(), "see which logs Ray has"))
-        output = b"".join([(await self.session.ask(text)).stdout for text in texts])
-        return parse_sources(spec.name, output)
 
     # Following
 
@@ -101,14 +87,13 @@ class Logs:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow(self, source: Source) -> None:
-        key, profile = key_of(source), self.session.profile
-        path = spool_path(spool_root(), profile.name, source.run or "host", source.host, source.name)
+        key, path = key_of(source), spool_of(self.session, source)
         await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True, mode=0o700)
         load = asyncio.create_task(self._read_load(source, path)) if source.kind is Kind.SERVE else None
         try:
             with Spool(path) as spool:
                 self._open(key, path)
-                await self._follower(source, spool).run()
+                await follower_of(self.session, source, spool, lambda event: self._told(key, event)).run()
         except SpoolInUse:
             self._open(key, path)
             await follow_spool(source.name, lambda: path.stat().st_size, lambda e: self._told(key, e))
@@ -127,23 +112,6 @@ class Logs:
         if not isinstance(event, Grown | CaughtUp):
             self.events[key] = event
 
-    def _follower(self, source: Source, spool: Spool) -> Follower:
-        profile, runtime = self.session.profile, self.session.runtime
-        spec, host = profile.host(source.host), self.session.hosts[source.host]
-        key = key_of(source)
-
-        def build(text: str, why: str) -> Command:
-            inside = source.reach is Reach.ENVIRONMENT
-            return runtime.script(spec, text, why) if inside else runtime.host_script(spec, text, why)
-
-        def told(event: FollowEvent) -> None:
-            self._told(key, event)
-
-        if source.reach is Reach.JOURNAL:
-            kind = "container" if source.kind is Kind.CONTAINER else source.path
-            return JournalFollower(source.name, host, build, kind, source.path, spool, told)
-        return Follower(source.name, host, build, source.path, spool, told)
-
     # The load, as the serve log tells it
 
     async def _read_load(self, source: Source, path: Path) -> None:
@@ -160,9 +128,13 @@ class Logs:
                 self._tell(f.LogGrew(source.run, version[1].decode("ascii") if version else ""))
             await asyncio.sleep(0 if len(data) == CHUNK else 0.3)
 
-    def tidy(self, run: str) -> None:
+    async def tidy(self, run: str) -> None:
         """Remove the spools of runs long gone."""
-        prune(spool_root(), self.session.profile.name, keep=RUNS_KEPT, current=(run, "host"))
+        name, current = self.session.profile.name, (run, HOST_SPOOL)
+        try:
+            await asyncio.to_thread(prune, spool_root(), name, keep=RUNS_KEPT, current=current)
+        except OSError as error:
+            self._tell(f.LookFailed("the copies of old logs", f"{error.filename}: {error.strerror}"))
 
 
 def _read(path: Path, at: int) -> bytes:

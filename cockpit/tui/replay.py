@@ -32,6 +32,7 @@ from cockpit.model.facts import Gpu, GpuProcess, Member, Membership, MemberState
 from cockpit.model.profile import Fabric, FlagValue, HostSpec, NativeRuntime, Profile, Role, ServeSpec
 from cockpit.serving.load import LoadWatch
 from cockpit.tui import facts as f
+from cockpit.tui.feed import Key
 from cockpit.tui.state import Link, LinkView
 from cockpit.tui.store import Store
 
@@ -47,8 +48,6 @@ _DONE: Final = (
     StepName.FLAGS,
     StepName.LAUNCH,
 )
-
-Key = tuple[str, str, str]
 
 
 def _nobody(*_: object) -> None:

@@ -246,7 +246,7 @@ async def test_the_palette_has_every_action() -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)
         titles = [command.title for command in app.get_system_commands(app.screen)]
-        usable = [action for action in ACTIONS if action.available(app._usage())]
+        usable = [action for action in ACTIONS if action.available(app.usage)]
         assert all(any(title.startswith(action.label) for title in titles) for action in usable)
         await press(pilot, "question_mark")
         assert isinstance(app.screen, Help)

@@ -1,0 +1,88 @@
+"""Choosing what is looked at: logs, evidence, hosts, charts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cockpit.tui.widgets.host_panel import HostPanel
+from cockpit.tui.widgets.panes import host_content
+
+if TYPE_CHECKING:
+    from cockpit.tui.app import CockpitApp
+
+
+def log(app: CockpitApp) -> None:
+    """The log."""
+    app.show("log", focus=True)
+
+
+def log_next(app: CockpitApp) -> None:
+    """The next log."""
+    app.logs.turn(1)
+
+
+def log_previous(app: CockpitApp) -> None:
+    """The log before."""
+    app.logs.turn(-1)
+
+
+def full(app: CockpitApp) -> None:
+    """The lower half on the full screen, and back."""
+    app.cockpit.toggle_class("-full")
+    if app.cockpit.has_class("-full"):
+        app.cockpit.lower.focus_pane()
+
+
+def evidence(app: CockpitApp) -> None:
+    """The decisive line in the log."""
+    app.logs.go_to_evidence(focus=True)
+
+
+def explain(app: CockpitApp) -> None:
+    """Why it is as it is."""
+    app.show("why", focus=True)
+    app.feed.explain()
+
+
+def host_1(app: CockpitApp) -> None:
+    """The first host."""
+    show_host(app, 0)
+
+
+def host_2(app: CockpitApp) -> None:
+    """The second host."""
+    show_host(app, 1)
+
+
+def host_next(app: CockpitApp) -> None:
+    """The next host."""
+    show_host(app, (app.cockpit.active_host + 1) % max(1, len(app.state.hosts)))
+
+
+def show_host(app: CockpitApp, number: int) -> None:
+    """Give a host the keys; where the screen is narrow, the room too."""
+    panels = list(app.cockpit.query(HostPanel))
+    if number < len(panels):
+        app.cockpit.active_host = number
+        panels[number].focus()
+        app.cockpit.lower.show_details(panels[number].host, host_content(app.state.hosts[number], app.state))
+
+
+def serving(app: CockpitApp) -> None:
+    """The charts of what is served."""
+    app.show("serving")
+
+
+INTENTS: Final = {
+    "log": log,
+    "log_next": log_next,
+    "log_previous": log_previous,
+    "full": full,
+    "evidence": evidence,
+    "show": evidence,
+    "explain": explain,
+    "host_1": host_1,
+    "host_2": host_2,
+    "host_next": host_next,
+    "serving": serving,
+}
