@@ -86,9 +86,10 @@ def memory(asked: Asked) -> Iterable[Verdict]:
 
 
 def _unified(asked: Asked, name: str) -> bool:
-    """Whether vLLM will count this host's memory as the GPU's: a GB10, and not vLLM's build for the CPU."""
+    """Whether vLLM will count this host's memory as the GPU's: a GB10, and not vLLM's build for the CPU, which
+    vLLM itself knows by its version (``vllm/platforms/__init__.py``, 0.32.0) whatever build of torch it has."""
     facts, inside = asked.hosts.get(name), asked.environments.get(name)
-    on_cpu = inside is not None and inside.torch.endswith("+cpu")
+    on_cpu = inside is not None and "cpu" in inside.vllm
     return facts is not None and not on_cpu and any("GB10" in model for _, model in facts.gpus)
 
 

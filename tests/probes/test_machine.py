@@ -128,7 +128,7 @@ def test_memory_of_a_run_of_ours_and_of_a_discrete_gpu_is_not_judged() -> None:
     assert worst(checks_machine.memory(asked(low, ours=True))).grade is Grade.READY
     hosts = {name: replace(HOST, gpus=(("580.95", "NVIDIA H200"),)) for name in ("one", "two")}
     assert worst(checks_machine.memory(asked(low, hosts=hosts))).grade is Grade.READY
-    inside = {"two": replace(ENVIRONMENT, torch="2.13.0+cpu")}
+    inside = {"two": replace(ENVIRONMENT, vllm="0.32.0+cpu")}
     assert worst(checks_machine.memory(asked(low, environments=inside))).grade is Grade.READY
     assert list(checks_machine.leftovers(asked({"shm_left": GIB}, ours=True))) == []
 
