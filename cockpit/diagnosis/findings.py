@@ -76,12 +76,15 @@ def host_of(hit_ip: str, head_host: str, reading: Reading, hosts: Mapping[str, s
     )
 
 
-def _address(hit: Hit, tried: Sequence[Attempt]) -> str:
-    """The address that the hit names, or that another copy of the same text names."""
+def _address(hit: Hit, tried: Sequence[Attempt], facts: Situation, others: Sequence[str]) -> str:
+    """The address that the hit names, or that another copy of the same text names. ``others`` are the
+    addresses of the other hosts, where the profile tells them."""
     if hit.parts.get("node_ip") or hit.ip:
         return hit.parts.get("node_ip") or hit.ip
+    if hit.parts.get("ray_rank"):
+        return _of_rank(int(hit.parts["ray_rank"].split(",")[0]), facts, others)
     if hit.signature.remote:
-        return _other_node(hit, tried)
+        return _other_node(hit, tried) or (others[0] if len(others) == 1 else "")
     named = [
         other.ip
         for one in tried
@@ -96,6 +99,13 @@ def _address(hit: Hit, tried: Sequence[Attempt]) -> str:
     ):
         return ""
     return next((ip for ip in named if ip), "")
+
+
+def _of_rank(rank: int, facts: Situation, others: Sequence[str]) -> str:
+    """Where a rank over Ray runs: as the log tells, else as vLLM places them, rank 0 beside the driver."""
+    if rank in facts.ranks or not rank:
+        return facts.ranks.get(rank, "")
+    return others[rank - 1] if facts.world in (0, len(others) + 1) and rank <= len(others) else ""
 
 
 def _other_node(hit: Hit, tried: Sequence[Attempt]) -> str:
@@ -122,12 +132,19 @@ def of_hit(
     """The finding of a hit. ``also`` is a second line worth showing: what the hint explains."""
     reading = next(one.reading for one in tried if one.reading.index == hit.source)
     kernel = _KERNEL_HOST.search(hit.text) if reading.source.role == KERNEL else None
-    host = host_of(_address(hit, tried), kernel[1] if kernel else hit.head.host, reading, hosts)
+    others = [address for address, name in hosts.items() if reading.source.host not in ("", name)]
+    where = _address(hit, tried, facts, others)
+    host = host_of(where, kernel[1] if kernel else hit.head.host, reading, hosts)
     signature = hit.signature
     told = adjusted(hit, facts)
     variant = signature.variants.get(told.variant)
-    where = host or "that host"
-    words = {**facts.parts(), **hit.parts, "host": where, "at": f" on {host}" if host else "", **told.words}
+    words = {
+        **facts.parts(),
+        **hit.parts,
+        "host": host or "that host",
+        "at": f" on {host}" if host else "",
+        **told.words,
+    }
     fixes = variant.fix if variant and variant.fix else signature.fix
     lines = [evidence(reading, hit.line, hit.text)]
     if also is not None:

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from cockpit.diagnosis import tracebacks
+from cockpit.diagnosis import outer, tracebacks
 from cockpit.diagnosis.scan import Places, Scan, Texts, line_at, lines_after, lines_before, scan, text_at
 from cockpit.diagnosis.signatures import Signature, signatures
 from cockpit.diagnosis.sources import Source
 from cockpit.diagnosis.tracebacks import Block, Raised
-from cockpit.logs.records import Line, parse_line, stream_of
+from cockpit.logs.records import Line, parse_line, stream_of, strip_ansi
 
 _MARK = tracebacks.MARK.encode()
 SOFT = {"INFO", "WARNING", "DEBUG"}
@@ -88,15 +88,23 @@ class _Cache:
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self._outer = outer.learn(source.data)
         self._texts: dict[int, str] = {}
         self._lines: dict[str, Line] = {}
 
     def parse(self, text: str) -> Line:
-        """A line taken apart."""
+        """A line taken apart, without what the tool that kept the log wrote before it."""
         line = self._lines.get(text)
         if line is None:
-            line = self._lines[text] = parse_line(text)
+            line = self._lines[text] = parse_line(self._bare(text))
         return line
+
+    def _bare(self, text: str) -> str:
+        if self._outer is None:
+            return text
+        text = strip_ansi(text)
+        match = self._outer.match(text)
+        return text[match.end() :] if match else text
 
     def line(self, offset: int, line: int, text: str) -> Line:
         """The line at ``offset`` taken apart; of one with carriage returns the part that holds ``text``."""
@@ -126,12 +134,15 @@ def read(source: Source, index: int) -> Reading:
     hits = list(_hits(cache, found, reading))
     reading.starts = _starts(hits)
     reading.hits = hits
-    reading.tail = _tail(source, found.lines)
+    reading.tail = _tail(cache, found.lines)
     return reading
 
 
 def _blocks(cache: _Cache, found: Scan) -> list[Block]:
     source, blocks = cache.source, list[Block]()
+    begun = _begun_before(cache)
+    if begun is not None:
+        blocks.append(begun)
     for offset, line in found.places.get(_MARK, Places()):
         text = _segment(text_at(source.data, offset), tracebacks.MARK)
         if _block_of(blocks, cache.parse(text), line) is not None:
@@ -143,6 +154,21 @@ def _blocks(cache: _Cache, found: Scan) -> list[Block]:
         if block.raised:
             blocks.append(block)
     return blocks
+
+
+def _begun_before(cache: _Cache) -> Block | None:
+    """The traceback in whose middle the log begins: frames, and no beginning of one before them."""
+    data = cache.source.data
+    first = [(0, 1, text_at(data, 0)), *tracebacks.numbered(lines_after(data, 0, 60), 1)] if len(data) else []
+    for offset, number, raw in first:
+        text = cache.parse(raw).text
+        if text.startswith(tracebacks.MARK):
+            return None
+        if text.lstrip().startswith('File "'):
+            after = tracebacks.numbered(lines_after(data, offset, tracebacks.MOST), number)
+            block = tracebacks.read_block((offset, number, raw), after, cache.parse)
+            return block if block.raised else None
+    return None
 
 
 def _hits(cache: _Cache, found: Scan, reading: Reading) -> Iterator[Hit]:
@@ -222,8 +248,9 @@ def _starts(hits: Sequence[Hit]) -> list[int]:
     return starts
 
 
-def _tail(source: Source, lines: int) -> list[tuple[int, int, Line]]:
+def _tail(cache: _Cache, lines: int) -> list[tuple[int, int, Line]]:
     """The last lines (offset, number, line), last first."""
+    source = cache.source
     size, number = len(source.data), lines
     tail = []
     start, _ = line_at(source.data, size)
@@ -232,7 +259,7 @@ def _tail(source: Source, lines: int) -> list[tuple[int, int, Line]]:
         if not last or offset != start:
             number -= 1
         if raw.strip():
-            tail.append((offset, number, parse_line(raw[-LONGEST_TEXT:] if len(raw) > LONGEST_TEXT else raw)))
+            tail.append((offset, number, cache.parse(raw[-LONGEST_TEXT:] if len(raw) > LONGEST_TEXT else raw)))
     return tail
 
 

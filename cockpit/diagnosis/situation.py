@@ -17,7 +17,8 @@ UNIFIED = (110.0, 130.0)
 @dataclass(frozen=True, slots=True)
 class Situation:
     """``args`` are the arguments that differ from vLLM's defaults; ``unified`` whether the GPU shares the
-    host's memory; None where the log does not tell."""
+    host's memory; None where the log does not tell. ``ranks`` has the address of each rank over Ray that the log
+    tells of, "" for one on the driver's own node."""
 
     args: Mapping[str, Any] = field(default_factory=dict)
     version: str = ""
@@ -28,6 +29,7 @@ class Situation:
     unified: bool | None = None
     ready: bool = False
     gcs: str = ""
+    ranks: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def backend(self) -> str:
@@ -71,7 +73,10 @@ def situation(hits: Iterable[Hit]) -> Situation:
     """The situation that the ``fact`` hits of one attempt tell."""
     facts: dict[str, str] = {}
     seen: set[str] = set()
+    ranks: dict[int, str] = {}
     for hit in hits:
+        if hit.signature.id == "fact-world" and hit.head.process and "rank" in hit.parts:
+            ranks[int(hit.parts["rank"])] = hit.head.ip
         seen.add(hit.signature.id)
         if hit.signature.role in ("fact", "begin", "stall"):
             for key, value in hit.parts.items():
@@ -92,4 +97,5 @@ def situation(hits: Iterable[Hit]) -> Situation:
         unified=True if "fact-gb10" in seen else unified,
         ready="ready" in seen,
         gcs=facts.get("gcs", ""),
+        ranks=ranks,
     )

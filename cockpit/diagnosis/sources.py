@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,10 +80,28 @@ def host_of(name: str) -> str:
     return "worker" if stem.startswith(("worker", "ray-worker")) else ""
 
 
+def unwrapped(data: bytes) -> bytes:
+    """The log itself, line for line, of a file of Docker's json-file driver or of a text in UTF-16 (as Windows
+    writes what is redirected); any other bytes as they are."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace").encode("utf-8", "replace")
+    if not re.match(rb'\{"log": ?"', data):
+        return data
+    return b"\n".join(map(_logged, data.split(b"\n")))
+
+
+def _logged(line: bytes) -> bytes:
+    try:
+        text = json.loads(line)["log"]
+    except (ValueError, KeyError, TypeError):
+        return line
+    return text.rstrip("\n").replace("\n", " ").encode("utf-8", "replace") if isinstance(text, str) else line
+
+
 def _read(path: Path) -> Data:
     size = path.stat().st_size
     if size <= SMALL:
-        return path.read_bytes()
+        return unwrapped(path.read_bytes())
     with path.open("rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 

@@ -146,11 +146,14 @@ def read_block(
     lines: Iterable[tuple[int, int, str]],
     parse: Callable[[str], Line] = parse_line,
 ) -> Block:
-    """The block that begins at ``mark`` (offset, line number, text), from the ``lines`` after it."""
+    """The block that begins at ``mark`` (offset, line number, text), from the ``lines`` after it. The mark is
+    the first frame where the log begins in the middle of a traceback."""
     offset, number, text = mark
     head = parse(text)
     block = Block(head, number, offset, number)
     reader = _Reader(block)
+    if not head.text.startswith(MARK):
+        reader.line(head.text, number, offset)
     others = 0
     for at, count, raw in lines:
         line = parse(raw)

@@ -1,0 +1,59 @@
+"""A log in another dress (another tool's, host's, version's) has the same answer, wherever its decisive line is left."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from cockpit.diagnosis.engine import explain
+from cockpit.diagnosis.sources import RAY_WORKER, RAYLET, SERVE, Source, collect, unwrapped
+from cockpit.model.finding import Explanation
+from tests.diagnosis.mutations import MUTATIONS
+
+DATA = Path(__file__).parent.parent / "data"
+HOSTS = {"10.77.0.2": "two", "10.77.1.1": "spark-a", "10.77.1.2": "spark-b", "10.77.2.2": "spark-c"}
+LOGS = [
+    *(
+        DATA / "captures" / name
+        for name in ("fail_port_in_use.log", "fail_shard_truncated.log", "fail_wrong_flag.log")
+    ),
+    *(DATA / "captures" / "gpu" / name for name in ("fail_free_memory_remote.log", "seed_fail_no_backend.log")),
+    DATA / "captures" / "gpu" / "fail_ray_one_node.log",
+    DATA / "captures" / "gpu" / "stop_sigint_during_load.log",
+    *(DATA / "cases" / name for name in ("missing-module", "nccl-ifname-missing", "roce-remote-error-peer")),
+]
+DRESSED = (SERVE, RAY_WORKER, RAYLET)
+
+
+def _answer(told: Explanation) -> tuple[object, ...]:
+    first = told.findings[0] if told.findings else None
+    return (
+        told.status,
+        *((first.kind, first.host, first.evidence[0].file, first.evidence[0].line) if first else ()),
+    )
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.parametrize("path", LOGS, ids=[path.name for path in LOGS])
+def test_the_answer_stays(path: Path, name: str) -> None:
+    plain = collect([path])
+    hosts = dict(HOSTS)
+    dressed, expected = list[Source](), _answer(explain(plain, hosts))
+    for one in plain:
+        if one.role not in DRESSED:
+            dressed.append(one)
+            continue
+        changed = MUTATIONS[name](bytes(one.data).split(b"\n"), random.Random(7))
+        dressed.append(Source(one.name, one.host, one.role, unwrapped(changed.data())))
+        hosts |= {new: HOSTS.get(old, new) for old, new in changed.renamed}
+        if len(expected) > 1 and expected[3] == one.name:
+            place = changed.places[int(str(expected[4])) - 1]
+            if place is None:
+                return
+            renamed = dict(changed.renamed).get(str(expected[2]), expected[2])
+            expected = (*expected[:2], renamed, one.name, place + 1)
+    told = _answer(explain(dressed, hosts))
+    if name == "restarted":
+        # A log without the sign of a beginning is one attempt: any copy of the line will do.
+        told, expected = told[:4], expected[:4]
+    assert told == expected
