@@ -11,11 +11,12 @@ from cockpit.bringup.runs import last_run
 from cockpit.bringup.session import Session
 from cockpit.cluster.arguments import temp_dir
 from cockpit.diagnosis.engine import explain
-from cockpit.diagnosis.sources import EXIT, KERNEL, RAY_WORKER, SERVE, Source
+from cockpit.diagnosis.sources import EXIT, KERNEL, RAY_WORKER, SERVE, STACKS, Source
 from cockpit.model.command import Command
 from cockpit.model.finding import Explanation
 from cockpit.model.profile import HostSpec
 from cockpit.serving.guard import guard_log_command
+from cockpit.serving.stacks import keep_command, kept_command, parse_kept, stacks_command
 
 SERVE_MOST = 64 * 1024 * 1024
 """Bytes of a serve log that are explained: a log that is longer is one of hours of serving."""
@@ -48,9 +49,27 @@ async def gather(session: Session, run: str) -> list[Source]:
     if last is not None and last.id == run and last.process.status is not None:
         name = f"exit-status of run {run} on {head}"
         sources.append(Source(name, head, EXIT, f"{last.process.status}\n".encode()))
+    kept = parse_kept(await _output(session, kept_command(session.profile, run)))
+    sources += [
+        Source(f"{STACKS}/{host}.txt of run {run} on {head}", host, STACKS, data) for host, data in kept.items()
+    ]
     for found in await asyncio.gather(*(_of_host(session, spec) for spec in session.profile.hosts)):
         sources += found
     return sources
+
+
+async def take_stacks(session: Session, run: str) -> dict[str, bytes]:
+    """The Python stacks of every rank, by host, taken now on all hosts at once and kept in the run's folder.
+
+    A host that does not answer has none. What can't be had (no py-spy, tracing refused) is said in the text.
+    """
+    specs = session.profile.hosts
+    taken = await asyncio.gather(*(_output(session, stacks_command(session.runtime, spec)) for spec in specs))
+    found = {spec.name: data for spec, data in zip(specs, taken, strict=True) if data}
+    for spec in specs:
+        if spec.name in found:
+            await session.ask(keep_command(session.profile, run, spec, found[spec.name]))
+    return found
 
 
 async def explain_run(session: Session, run: str) -> Explanation:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from cockpit.bringup.evidence import gather
+from cockpit.bringup.evidence import gather, take_stacks
 from cockpit.bringup.profiles import find
 from cockpit.bringup.runs import last_run
 from cockpit.cli import exits, show
@@ -21,11 +21,19 @@ class NothingToExplain(CockpitError):
     """The profile has no run yet."""
 
 
-async def explain(paths: tuple[str, ...], *, report: Path | None, as_json: bool, trust: tuple[str, ...]) -> int:
-    """Explain files and folders; a single word that is no path, or a YAML file, is a profile."""
+async def explain(
+    paths: tuple[str, ...], *, report: Path | None, stacks: bool, as_json: bool, trust: tuple[str, ...]
+) -> int:
+    """Explain files and folders; a single word that is no path, or a YAML file, is a profile. ``stacks`` first
+    takes the Python stacks of every rank of the profile's run."""
     one = Path(paths[0])
     if len(paths) == 1 and (not one.exists() or (one.is_file() and one.suffix in (".yaml", ".yml"))):
-        sources, hosts = await _sources_of_run(paths[0], trust)
+        sources, hosts = await _sources_of_run(paths[0], trust, stacks)
+    elif stacks:
+        raise NothingToExplain(
+            "--stacks is for a profile's run: files have no processes.",
+            remedy="spark-cockpit explain PROFILE --stacks",
+        )
     else:
         sources, hosts = collect(paths), {}
     found = explain_sources(sources, hosts)
@@ -38,7 +46,9 @@ async def explain(paths: tuple[str, ...], *, report: Path | None, as_json: bool,
     return exits.DONE
 
 
-async def _sources_of_run(profile: str, trust: tuple[str, ...]) -> tuple[list[Source], dict[str, str]]:
+async def _sources_of_run(
+    profile: str, trust: tuple[str, ...], stacks: bool
+) -> tuple[list[Source], dict[str, str]]:
     declared = find(profile)
     async with session_for(profile, trust=trust) as session:
         await session.connect()
@@ -47,6 +57,8 @@ async def _sources_of_run(profile: str, trust: tuple[str, ...]) -> tuple[list[So
             raise NothingToExplain(
                 f"{declared.name} has no run yet.", remedy=f"Start one: spark-cockpit up {declared.name}"
             )
+        if stacks:
+            await take_stacks(session, run.id)
         sources = await gather(session, run.id)
     return sources, {spec.cluster_address: spec.name for spec in declared.hosts}
 

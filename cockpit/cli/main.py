@@ -194,13 +194,16 @@ def view(files: tuple[Path, ...]) -> None:
 @click.option(
     "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write a report for others to FILE."
 )
+@click.option("--stacks", is_flag=True, help="Take the Python stacks of every rank first (py-spy; reads only).")
 @json_option
 @trust_option
-def explain(paths: tuple[str, ...], report: Path | None, as_json: bool, trust: tuple[str, ...]) -> None:
+def explain(
+    paths: tuple[str, ...], report: Path | None, stacks: bool, as_json: bool, trust: tuple[str, ...]
+) -> None:
     """Name the cause: of log files, of a folder of logs, or of a profile's last run."""
     from cockpit.cli.explain import explain as verb
 
-    exits.leave(exits.run(verb(paths, report=report, as_json=as_json, trust=trust)))
+    exits.leave(exits.run(verb(paths, report=report, stacks=stacks, as_json=as_json, trust=trust)))
 
 
 @cockpit.command()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cockpit.diagnosis import ends, findings
+from cockpit.diagnosis import ends, findings, stacks
 from cockpit.diagnosis.candidates import (
     DEADLY,
     FAR,
@@ -22,7 +22,7 @@ from cockpit.diagnosis.candidates import (
 )
 from cockpit.diagnosis.reading import read
 from cockpit.diagnosis.situation import Situation, situation
-from cockpit.diagnosis.sources import OTHER, Source
+from cockpit.diagnosis.sources import OTHER, STACKS, Source
 from cockpit.model.finding import Explanation, Finding, Severity
 
 _NO_HOSTS: Mapping[str, str] = {}
@@ -34,7 +34,13 @@ def explain(sources: Sequence[Source], hosts: Mapping[str, str] = _NO_HOSTS) -> 
     With several attempts in a log (a restart loop) the last one is explained; as long as it has neither
     come up nor failed, the one before.
     """
-    readings = [read(source, index) for index, source in enumerate(sources) if source.role != OTHER]
+    return stacks.told_with(_of_logs(sources, hosts), sources)
+
+
+def _of_logs(sources: Sequence[Source], hosts: Mapping[str, str]) -> Explanation:
+    readings = [
+        read(source, index) for index, source in enumerate(sources) if source.role not in (OTHER, STACKS)
+    ]
     if not readings:
         return Explanation("unknown", next=("There is no log to read.",))
     told = _explain([attempt(one, one.attempts - 1) for one in readings], hosts)

@@ -18,8 +18,19 @@ from cockpit.model.errors import CockpitError
 Data = bytes | mmap.mmap
 SMALL = 16 << 20
 
-SERVE, RAY_WORKER, RAYLET, CONTAINER, KERNEL, FACTS, STATUS, EXIT, OTHER = (
-    *("serve", "ray-worker", "raylet", "container", "kernel", "facts", "ray-status", "exit-status", "other"),
+SERVE, RAY_WORKER, RAYLET, CONTAINER, KERNEL, FACTS, STATUS, EXIT, STACKS, OTHER = (
+    *(
+        "serve",
+        "ray-worker",
+        "raylet",
+        "container",
+        "kernel",
+        "facts",
+        "ray-status",
+        "exit-status",
+        "stacks",
+        "other",
+    ),
 )
 _SKIPPED = {
     ".yaml",
@@ -46,7 +57,7 @@ class SourceMissingError(CockpitError):
 class Source:
     """One log. ``name`` is the path as given; ``host`` the host's name ("" where it isn't known); ``role``
     one of ``serve``, ``ray-worker``, ``raylet``, ``container``, ``kernel``, ``facts``, ``ray-status``,
-    ``exit-status`` and ``other``; ``data`` the bytes as they are."""
+    ``exit-status``, ``stacks`` and ``other``; ``data`` the bytes as they are."""
 
     name: str
     host: str
@@ -124,12 +135,19 @@ def _files(folder: Path) -> Iterator[Path]:
             yield path
 
 
+def _source(file: Path) -> Source:
+    if file.parent.name == STACKS:
+        return Source(str(file), file.stem, STACKS, _read(file))
+    host = _record_host(file.parent) or host_of(file.name)
+    return Source(str(file), host, role_of(file.name), _read(file))
+
+
 def collect(paths: Iterable[str | Path]) -> list[Source]:
     """The sources under ``paths``: files as they are, folders with all their logs.
 
     In a folder the names tell the roles: ``head.log``, ``worker.log``, ``ray-worker.err``, ``kernel.log``,
-    ``ray-status.txt``, ``host-facts.txt``; a run's folder has ``serve.log``, ``exit-status`` and
-    ``record.json``. Raises ``SourceMissingError``.
+    ``ray-status.txt``, ``host-facts.txt``; a run's folder has ``serve.log``, ``exit-status``,
+    ``record.json`` and ``stacks/HOST.txt``. Raises ``SourceMissingError``.
     """
     sources: list[Source] = []
     for given in paths:
@@ -137,8 +155,7 @@ def collect(paths: Iterable[str | Path]) -> list[Source]:
         try:
             found = list(_files(path)) if path.is_dir() else [path]
             for file in found:
-                host = _record_host(file.parent) or host_of(file.name)
-                sources.append(Source(str(file), host, role_of(file.name), _read(file)))
+                sources.append(_source(file))
         except OSError as error:
             raise SourceMissingError(
                 f"{error.filename or path}: {error.strerror or error}.",

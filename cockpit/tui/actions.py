@@ -162,6 +162,9 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action(
         "explain", "x", "explain", "Why it is as it is, from every log of every host.", LOOK, _failed, rank=8
     ),
+    Action(
+        "stacks", "k", "stacks", "Take the Python stacks of every rank: what each waits in.", LOOK, _has_run
+    ),
     Action("host_1", "1", "host 1", "The first host.", LOOK, _known),
     Action("host_2", "2", "host 2", "The second host.", LOOK, _known),
     Action("host_next", "h", "next host", "The next host, where there are more.", LOOK, _known),

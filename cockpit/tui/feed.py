@@ -88,8 +88,8 @@ class Feed(Protocol):
         """Cancel it."""
         ...
 
-    def explain(self) -> None:
-        """Explain the last run."""
+    def explain(self, *, stacks: bool = False) -> None:
+        """Explain the last run; with ``stacks`` those of every rank are taken first."""
         ...
 
     async def report(self) -> str:

@@ -302,15 +302,17 @@ class Live:
         else:
             self.store.apply(f.PromptEnded(result))
 
-    def explain(self) -> None:
-        """Explain the last run from every log of every host."""
+    def explain(self, *, stacks: bool = False) -> None:
+        """Explain the last run from every log of every host; with ``stacks`` those are taken first."""
         run = self.store.state.run
         if self.session is not None and run is not None:
-            self._start(self._explained(run.id))
+            self._start(self._explained(run.id, stacks))
 
-    async def _explained(self, run: str) -> None:
-        from cockpit.bringup.evidence import explain_run
+    async def _explained(self, run: str, stacks: bool) -> None:
+        from cockpit.bringup.evidence import explain_run, take_stacks
 
+        if self.session is not None and stacks:
+            await take_stacks(_quiet(self.session), run)
         if self.session is not None:
             self.store.apply(f.Explained(run, await explain_run(_quiet(self.session), run)))
 

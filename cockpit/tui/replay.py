@@ -314,7 +314,7 @@ class Replay:
     def stop_answer(self) -> None:
         """Nobody answers."""
 
-    def explain(self) -> None:
+    def explain(self, *, stacks: bool = False) -> None:
         """Nothing is explained."""
 
     async def report(self) -> str:

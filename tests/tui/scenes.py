@@ -120,8 +120,8 @@ class QuietFeed:
     def stop_answer(self) -> None:
         self.asked.append(("stop_answer", None))
 
-    def explain(self) -> None:
-        self.asked.append(("explain", None))
+    def explain(self, *, stacks: bool = False) -> None:
+        self.asked.append(("explain", "stacks" if stacks else None))
 
     async def report(self) -> str:
         return "# report\n"

@@ -44,6 +44,12 @@ def explain(app: CockpitApp) -> None:
     app.feed.explain()
 
 
+def stacks(app: CockpitApp) -> None:
+    """What every rank is doing right now, by its Python stack."""
+    app.show("why", focus=True)
+    app.feed.explain(stacks=True)
+
+
 def host_1(app: CockpitApp) -> None:
     """The first host."""
     show_host(app, 0)
@@ -81,6 +87,7 @@ INTENTS: Final = {
     "evidence": evidence,
     "show": evidence,
     "explain": explain,
+    "stacks": stacks,
     "host_1": host_1,
     "host_2": host_2,
     "host_next": host_next,
