@@ -21,7 +21,7 @@ from cockpit.probes.asked import Asked, merged
 from cockpit.probes.preflight import environment_command
 from cockpit.probes.sample import SampleError, parse_sample, sample_command
 from cockpit.runtime.detached import ProcessState
-from cockpit.serving.arguments import BACKEND_FLAG
+from cockpit.serving.arguments import BACKEND_FLAG, value_of
 from cockpit.serving.deep import model_command
 from cockpit.serving.memory_fit import HostMemory, ModelFacts, parse_model_facts
 
@@ -33,14 +33,20 @@ _SEVERITIES = {Grade.BLOCKED: Severity.ERROR, Grade.SLOW: Severity.WARNING}
 @dataclass(frozen=True, slots=True)
 class HostFacts:
     """What the hosts answered, by host; one that gave no answer is left out. ``gpus`` is how many each brings,
-    ``model`` is what was weighed on the head, None where it could not be, and ``running`` tells that a run of
-    this cluster is running."""
+    ``model`` is what was weighed on the head, None where it could not be, ``weighed`` which model that was, and
+    ``run`` the command line of the run of this cluster that is running, () where none is."""
 
     samples: Mapping[str, Sample]
     environments: Mapping[str, EnvironmentFacts]
     gpus: Mapping[str, int]
     model: ModelFacts | None = None
-    running: bool = False
+    weighed: tuple[str, str] = ("", "")
+    run: tuple[str, ...] = ()
+
+    @property
+    def running(self) -> bool:
+        """Whether a run of this cluster is running."""
+        return bool(self.run)
 
     @property
     def gb10(self) -> bool:
@@ -51,7 +57,7 @@ class HostFacts:
 async def ask_hosts(session: Session) -> HostFacts:
     """Ask every host, and the head about run and model, all at once."""
     hosts = session.profile.hosts
-    samples, environments, model, running = await together(
+    samples, environments, model, run = await together(
         session.each(hosts, lambda spec: _sample(session, spec)),
         session.each(hosts, lambda spec: _environment(session, spec)),
         _model(session),
@@ -63,8 +69,15 @@ async def ask_hosts(session: Session) -> HostFacts:
         {name: facts for name, facts in environments.items() if facts is not None},
         await gpus_of(session, answered),
         model,
-        running,
+        model_of(session.profile),
+        run,
     )
+
+
+def model_of(profile: Profile) -> tuple[str, str]:
+    """The model that the profile serves, and its revision."""
+    revision = value_of(profile.serve.flags, "revision")
+    return profile.serve.model, revision if isinstance(revision, str) else ""
 
 
 async def together(*work: Coroutine[Any, Any, Any]) -> list[Any]:
@@ -87,12 +100,15 @@ async def _model(session: Session) -> ModelFacts | None:
         return None
 
 
-async def _running(session: Session) -> bool:
+async def _running(session: Session) -> tuple[str, ...]:
     # Here, for the steps import this module.
     from cockpit.bringup.runs import last_run
 
     run = await last_run(session)
-    return run is not None and run.process.state is ProcessState.RUNNING
+    if run is None or run.process.state is not ProcessState.RUNNING:
+        return ()
+    argv = run.record.get("argv")
+    return tuple(str(word) for word in argv) if isinstance(argv, list) and argv else ("vllm", "serve")
 
 
 async def _sample(session: Session, spec: HostSpec) -> Sample | None:

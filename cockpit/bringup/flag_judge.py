@@ -15,6 +15,7 @@ from cockpit.bringup.flag_hosts import (
     ask_hosts,
     environment_problems,
     memory_of,
+    model_of,
     together,
 )
 from cockpit.bringup.session import Session
@@ -48,7 +49,7 @@ _ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 class FlagCheck:
     """The checks' answer. ``vllm`` is the version that judged: the runtime's own, or, where ``source`` is
     shipped, one whose flags the cockpit brings along. ``seconds`` is what vLLM's import and its answer took,
-    ``facts`` what the hosts said."""
+    ``facts`` what the hosts said, ``digest`` tells this vLLM from another."""
 
     vllm: str
     problems: tuple[Problem, ...]
@@ -57,6 +58,7 @@ class FlagCheck:
     schema: Schema | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     facts: HostFacts | None = None
+    digest: str = ""
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -99,19 +101,21 @@ def planned_command(profile: Profile, runtime: Runtime) -> Command:
 
 
 async def check_flags(
-    session: Session, *, deep: bool = False, keep: bool = False, facts: HostFacts | None = None
+    session: Session, *, deep: bool = False, keep: bool = False, previous: FlagCheck | None = None
 ) -> FlagCheck:
     """Every check, all problems together, the worst first. With ``deep`` vLLM builds its engine configuration
-    too; with ``keep`` it stays loaded on the head, so that the next check takes a fraction of a second. The
-    ``facts`` of an earlier check save asking the hosts again.
+    too; with ``keep`` it stays loaded on the head, so that the next check takes a fraction of a second. What
+    the hosts said in a ``previous`` check of the same hosts is not asked again.
 
     Raises ``NoVerdictError`` where vLLM can't be asked, and what the session raises.
     """
     profile = session.profile
-    if facts is None:
-        (verdicts, schema), facts = await together(_ask_vllm(session, deep=deep, keep=keep), ask_hosts(session))
+    facts = previous.facts if previous else None
+    if facts is not None and facts.weighed == model_of(profile):
+        verdicts, schema = await _ask_vllm(session, deep=deep, keep=keep, previous=previous)
     else:
-        verdicts, schema = await _ask_vllm(session, deep=deep, keep=keep)
+        asked = _ask_vllm(session, deep=deep, keep=keep, previous=previous)
+        (verdicts, schema), facts = await together(asked, ask_hosts(session))
     bound = flag_environment.bind_problem(profile, _bind(verdicts))
     problems = (
         *backend_problems(profile, facts.gpus),
@@ -125,7 +129,14 @@ async def check_flags(
     )
     seconds = verdicts.answer.get("seconds", {})
     return FlagCheck(
-        verdicts.version, ordered(problems), serve_argv(profile), "runtime", schema, seconds, facts
+        verdicts.version,
+        ordered(problems),
+        serve_argv(profile),
+        "runtime",
+        schema,
+        seconds,
+        facts,
+        digest_of(verdicts),
     )
 
 
@@ -161,22 +172,39 @@ async def schema_for(session: Session) -> Schema:
     return asked or flag_cache.offline(session.profile)
 
 
-async def _ask_vllm(session: Session, *, deep: bool, keep: bool) -> tuple[Verdicts, Schema | None]:
+async def _ask_vllm(
+    session: Session, *, deep: bool, keep: bool, previous: FlagCheck | None = None
+) -> tuple[Verdicts, Schema | None]:
+    """vLLM's verdict, and its flags: those of the ``previous`` check while it is the same vLLM."""
     profile = session.profile
+    if previous is not None and previous.schema is not None and previous.digest:
+        verdicts = await _verdicts(session, deep=deep, keep=keep, schema=False)
+        if digest_of(verdicts) == previous.digest:
+            return verdicts, previous.schema
     known = flag_cache.load(await _identity(session))
-    asked = question(serve_pieces(profile), deep=deep, schema=known is None)
+    verdicts = await _verdicts(session, deep=deep, keep=keep, schema=known is None)
+    if known is None and verdicts.answer.get("schema"):
+        known = schema_of_answer(verdicts.answer, at=now().isoformat(timespec="seconds"))
+        flag_cache.save(profile, digest_of(verdicts), known)
+    return verdicts, known
+
+
+async def _verdicts(session: Session, *, deep: bool, keep: bool, schema: bool) -> Verdicts:
+    profile = session.profile
+    asked = question(serve_pieces(profile), deep=deep, schema=schema)
     secrets = tuple(name for name in hub_secrets(profile) if os.environ.get(name))
     environment = serve_environment(profile)
     command = judge_command(profile, session.runtime, asked, environment, keep=keep, secrets=secrets)
     completed = await session.run(command, check=False)
     if completed.status == NO_ENVIRONMENT and isinstance(session.runtime, DockerEnvironment):
         completed = await _ask_image(session, session.runtime, asked)
-    verdicts = read_verdicts(completed.stdout, completed.stderr)
-    if known is None and verdicts.answer.get("schema"):
-        known = schema_of_answer(verdicts.answer, at=now().isoformat(timespec="seconds"))
-        identity = verdicts.answer.get("identity") or {}
-        flag_cache.save(profile, str(identity.get("digest", "")), known)
-    return verdicts, known
+    return read_verdicts(completed.stdout, completed.stderr)
+
+
+def digest_of(verdicts: Verdicts) -> str:
+    """What tells the vLLM that answered from another; "" where it did not say."""
+    identity = verdicts.answer.get("identity")
+    return str(identity.get("digest", "")) if isinstance(identity, dict) else ""
 
 
 async def _ask_image(session: Session, runtime: DockerEnvironment, asked: Mapping[str, Any]) -> Completed:

@@ -26,18 +26,23 @@ def apply_changes(path: Path, fixes: Sequence[Fix]) -> str:
     """
     before = path.read_bytes()
     after = changed(before, str(path), _changes(fixes))
+    write_whole(path, after)
+    return difference(before, after, str(path))
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace the file, or the one that it links to, in one step; raises ``OSError``."""
     mode = path.stat().st_mode & 0o777
     target = path.resolve()
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(after)
+            file.write(data)
         Path(name).chmod(mode)
         Path(name).replace(target)
     except OSError:
         Path(name).unlink(missing_ok=True)
         raise
-    return difference(before, after, str(path))
 
 
 def own_copy(profile: Profile) -> Path:
@@ -54,4 +59,4 @@ def own_copy(profile: Profile) -> Path:
 
 
 def _changes(fixes: Sequence[Fix]) -> list[dict[str, object]]:
-    return [fix.change for fix in fixes if fix.change and ("set" in fix.change or "unset" in fix.change)]
+    return [fix.change for fix in fixes if fix.of_profile and fix.change is not None]

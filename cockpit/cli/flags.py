@@ -14,7 +14,7 @@ from cockpit.cli.verbs import session_for
 from cockpit.hosts.errors import HostError
 from cockpit.logs.sanitise import clean
 from cockpit.model.errors import CockpitError
-from cockpit.model.finding import Fix, Problem, Severity
+from cockpit.model.finding import Fix, Problem, profile_fixes
 from cockpit.model.profile import Profile
 from cockpit.serving.flag_editor import flag_help, listing_json, one_line
 from cockpit.serving.parser_check import NoVerdictError
@@ -34,7 +34,7 @@ async def flags(
     applied: list[Fix] = []
     for _ in range(ROUNDS if fix and asked else 0):
         # A change that is proposed again did not help the first time.
-        fixes = [one for one in fixes_of(check) if one not in applied]
+        fixes = [one for one in profile_fixes(check.problems) if one not in applied]
         if not fixes or not asked:
             break
         _apply(find(profile), fixes)
@@ -55,21 +55,6 @@ async def _judge(name: str, *, deep: bool, trust: tuple[str, ...]) -> tuple[Flag
     except (HostError, NoVerdictError) as error:
         _tell(error)
         return check_offline(find(name)), False
-
-
-def fixes_of(check: FlagCheck) -> list[Fix]:
-    """The changes to the profile that errors and warnings propose, each key once."""
-    chosen: list[Fix] = []
-    touched: set[str] = set()
-    for problem in check.problems:
-        for fix in problem.fix if problem.severity is not Severity.NOTE else ():
-            change = fix.change or {}
-            keys = {*change.get("set", {}), *change.get("unset", ())}
-            if keys and not keys & touched:
-                chosen.append(fix)
-                touched |= keys
-                break
-    return chosen
 
 
 def _apply(profile: Profile, fixes: list[Fix]) -> None:

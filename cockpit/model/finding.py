@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -35,6 +36,11 @@ class Fix:
 
     text: str
     change: dict[str, Any] | None = None
+
+    @property
+    def of_profile(self) -> bool:
+        """Whether it is a change of the profile that can be applied."""
+        return self.change is not None and ("set" in self.change or "unset" in self.change)
 
     def to_json(self) -> dict[str, Any]:
         """The fix as the command line's contract has it."""
@@ -120,3 +126,18 @@ class Problem:
             "line": self.place.line if self.place else None,
             "column": self.place.column if self.place else None,
         }
+
+
+def profile_fixes(problems: Iterable[Problem]) -> tuple[Fix, ...]:
+    """The changes of the profile that errors and warnings propose: of each problem the first, each key once."""
+    chosen: list[Fix] = []
+    touched: set[str] = set()
+    for problem in problems:
+        for fix in problem.fix if problem.severity is not Severity.NOTE else ():
+            change = fix.change or {}
+            keys = {*change.get("set", {}), *change.get("unset", ())}
+            if keys and not keys & touched:
+                chosen.append(fix)
+                touched |= keys
+                break
+    return tuple(chosen)

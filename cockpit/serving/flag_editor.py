@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from cockpit.model.profile import FlagValue
-from cockpit.serving.arguments import Flags, canonical, flag_argv, written_key
+from cockpit.serving.arguments import Flags, canonical
+from cockpit.serving.flag_differences import value_text
 from cockpit.serving.schema import Field, Flag, Kind, Schema
 from cockpit.serving.schema_check import field_mistake, value_mistake
 
@@ -21,33 +24,22 @@ class Candidate:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A flag whose value is another on two sides; None on a side that does not have it."""
-
-    flag: str
-    here: FlagValue
-    there: FlagValue
-
-
 class FlagEditor:
     """Answers for one schema. Names are taken in every spelling that vLLM takes."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
 
-    def complete_name(self, prefix: str, present: Flags | None = None, most: int = 50) -> tuple[Candidate, ...]:
-        """The flags that may be meant by ``prefix``: those that begin with it, then those that hold it; after
-        ``FLAG.`` the flag's fields. Flags that ``present`` has already are left out."""
+    def complete_name(self, prefix: str, most: int = 50) -> tuple[Candidate, ...]:
+        """The flags that may be meant by ``prefix``: those that begin with it, those that hold it, then those
+        whose help, group or choices do; after ``FLAG.`` the flag's fields."""
         wanted = canonical(prefix) if prefix.strip("-") else ""
         stem, dot, rest = wanted.partition(".")
         if dot:
             return self._fields(stem, rest)[:most]
-        have = {canonical(key) for key in present or {}}
-        named = [flag for flag in self.schema.flags if flag.name not in have]
-        first = [flag for flag in named if flag.name.startswith(wanted)]
-        rest_of = [flag for flag in named if wanted and wanted in flag.name and flag not in first]
-        return tuple(Candidate(flag.name, one_line(flag)) for flag in (*first, *rest_of))[:most]
+        first = [flag for flag in self.schema.flags if flag.name.startswith(wanted)]
+        found = [*first, *(flag for flag in self.schema.search(prefix) if flag not in first)]
+        return tuple(Candidate(flag.name, one_line(flag)) for flag in found[:most])
 
     def complete_value(self, name: str, prefix: str = "", most: int = 50) -> tuple[Candidate, ...]:
         """The values that may be meant: the choices, the suggestions, or the parsers that vLLM has."""
@@ -76,38 +68,31 @@ class FlagEditor:
         return field_mistake(flag, inner, value) if dot else value_mistake(flag, value)
 
     def typed(self, name: str, text: str) -> FlagValue:
-        """The value that ``text``, typed for the flag ``name``, stands for in a profile."""
+        """The value that ``text``, typed for the flag ``name``, stands for in a profile; of a flag that takes
+        several, the words are a list, quoted as for a shell."""
         flag = self.schema.find(name)
         stripped = text.strip()
-        if flag is None:
-            return text
-        if flag.kind is Kind.SWITCH and stripped in ("true", "false", ""):
+        if flag is None or "." in canonical(name):
+            return _guessed(stripped)
+        if stripped in ("true", "false", "") and (flag.kind is Kind.SWITCH or flag.bare):
             return stripped != "false"
+        if flag.many:
+            return _listed(stripped)
         if flag.kind in (Kind.JSON, Kind.JSON_OR_TEXT) and stripped.startswith("{"):
             try:
                 read = json.loads(stripped)
             except ValueError:
                 return text
             return read if isinstance(read, dict) else text
-        if flag.kind in (Kind.INT, Kind.SIZE, Kind.SIZE_OR_AUTO) and stripped.lstrip("-").isdigit():
-            return int(stripped)
-        if flag.kind is Kind.FLOAT:
-            try:
-                return float(stripped)
-            except ValueError:
-                return text
-        return text
+        if flag.kind in (Kind.INT, Kind.SIZE, Kind.SIZE_OR_AUTO):
+            return _number(stripped, int)
+        return _number(stripped, float) if flag.kind is Kind.FLOAT else stripped
 
-    def differing(self, flags: Flags) -> tuple[str, ...]:
-        """The keys of ``flags`` whose value is not vLLM's default."""
-        return tuple(key for key, value in flags.items() if not self._is_default(key, value))
-
-    def _is_default(self, key: str, value: FlagValue) -> bool:
-        flag = self.schema.find(key)
-        if flag is None or "." in key or flag.default is None:
-            return False
-        said = not value if canonical(key).startswith("no-") and flag.name != canonical(key) else value
-        return _text(said) == _text(flag.default)
+    def shown(self, value: FlagValue) -> str:
+        """A value as it is typed: what ``typed`` reads again."""
+        if isinstance(value, list):
+            return shlex.join(value_text(item) for item in value)
+        return value_text(value)
 
     def _fields(self, stem: str, rest: str) -> tuple[Candidate, ...]:
         flag = self.schema.find(stem)
@@ -131,30 +116,40 @@ class FlagEditor:
 
     def _default(self, name: str) -> str:
         flag = self.schema.find(name)
-        return _text(flag.default) if flag and flag.default is not None else ""
+        return value_text(flag.default) if flag and flag.default is not None else ""
 
 
-def differences(here: Flags, there: Flags) -> tuple[Difference, ...]:
-    """What two sets of flags differ in, however each spells its flags: those of ``here`` first."""
-    found = []
-    for key, value in here.items():
-        other = written_key(there, canonical(key))
-        if other is None or _text(there[other]) != _text(value):
-            found.append(Difference(canonical(key), value, there[other] if other else None))
-    extra = [key for key in there if written_key(here, canonical(key)) is None]
-    return (*found, *(Difference(canonical(key), None, there[key]) for key in extra))
+def _number(text: str, kind: Callable[[str], int | float]) -> FlagValue:
+    """The number that ``text`` is, else the text: vLLM takes more, such as 16k and auto."""
+    try:
+        return kind(text) if re.fullmatch(r"-?[\d.]+(e-?\d+)?", text) else text
+    except ValueError:
+        return text
 
 
-def argv_differences(flags: Flags, argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The keys of ``flags`` that the command line of a run in progress does not have as they stand."""
-    line = "\0".join(argv) + "\0"
-    return tuple(key for key, value in flags.items() if "\0".join(flag_argv(key, value)) + "\0" not in line)
+def _guessed(text: str) -> FlagValue:
+    """A value whose flag tells nothing of its type: as JSON reads it, else text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, bool | int | float | list | dict) else text
+
+
+def _listed(text: str) -> FlagValue:
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return text
+    if len(words) < 2:
+        return _number(words[0], int) if words else text
+    return [_number(word, int) for word in words]
 
 
 def one_line(flag: Flag) -> str:
     """A flag's value in a few words, for a list."""
     what = "|".join(flag.words) if flag.words and flag.kind is not Kind.SWITCH else flag.kind.value
-    default = f" = {_text(flag.default)}" if flag.default is not None else ""
+    default = f" = {value_text(flag.default)}" if flag.default is not None else ""
     return f"{what if len(what) <= 60 else what[:57] + '…'}{default}"
 
 
@@ -173,14 +168,8 @@ def flag_help(flag: Flag) -> str:
 
 
 def _field_help(field: Field) -> str:
-    default = f" = {_text(field.default)}" if field.default is not None else ""
+    default = f" = {value_text(field.default)}" if field.default is not None else ""
     return f"{field.type}{default}" + (f"\n\n{field.help}" if field.help else "")
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return json.dumps(value, sort_keys=True) if isinstance(value, Mapping | list) else str(value)
 
 
 def listing_json(flags: tuple[Flag, ...]) -> list[dict[str, Any]]:

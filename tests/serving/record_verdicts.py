@@ -10,7 +10,8 @@ that import vLLM anew: that saves 20 to 40 s of CPU a line, and is all that diff
 ``--program`` the program ``vllm`` itself is run instead.
 
 In a line, ``{model}`` is the model's folder, ``{port}`` a free port, ``{busy}`` one that is listened on, and
-``{folder}`` a folder with the files that stand under ``files`` in lines.json.
+``{folder}`` a folder with the files that stand under ``files`` in lines.json. A line with an environment of
+its own is always run by the program. One that is neither ready nor ended in time is left out, and told.
 """
 
 from __future__ import annotations
@@ -66,13 +67,14 @@ def preload() -> None:
             module.get_mp_context = lambda: context
 
 
-def start(argv: list[str], log: Path, *, program: bool) -> int:
+def start(argv: list[str], log: Path, *, program: bool, env: dict[str, str]) -> int:
     """Start one line; its process id, which is its process group's too."""
-    if program:
+    if program or env:
         with log.open("wb") as output:
             vllm = str(Path(sys.executable).parent / argv[0])
             return subprocess.Popen(
                 ["env", "--default-signal=INT", vllm, *argv[1:]],
+                env={**os.environ, **env},
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -105,9 +107,9 @@ def start(argv: list[str], log: Path, *, program: bool) -> int:
         os._exit(status)
 
 
-def watch(pid: int, log: Path) -> tuple[bool, int | None]:
+def watch(pid: int, log: Path, limit: float) -> tuple[bool, int | None]:
     """Whether the line was taken, and the exit status where it ended by itself."""
-    until = time.monotonic() + LIMIT
+    until = time.monotonic() + limit
     while time.monotonic() < until:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
@@ -115,7 +117,7 @@ def watch(pid: int, log: Path) -> tuple[bool, int | None]:
         if log.exists() and READY in log.read_bytes():
             return True, None
         time.sleep(0.1)
-    raise TimeoutError(f"neither ready nor ended within {LIMIT:g} s: {log.read_text(errors='replace')[-2000:]}")
+    raise TimeoutError(f"neither ready nor ended within {limit:g} s: {log.read_text(errors='replace')[-2000:]}")
 
 
 def stop(pid: int) -> None:
@@ -175,7 +177,9 @@ def command(line: dict[str, Any], fill: dict[str, str]) -> list[str]:
     return [re.sub(r"\{(model|port|busy|folder)\}", lambda match: fill[match[1]], word) for word in argv]
 
 
-def record(lines: list[dict[str, Any]], model: str, *, program: bool) -> dict[str, Any]:
+def record(
+    lines: list[dict[str, Any]], model: str, *, program: bool, limit: float = LIMIT
+) -> dict[str, Any]:
     """Every line's verdict by its name."""
     verdicts = {}
     with ExitStack() as stack:
@@ -190,9 +194,9 @@ def record(lines: list[dict[str, Any]], model: str, *, program: bool) -> dict[st
             argv = command(line, {**fill, "busy": str(busy.getsockname()[1])})
             log, began = folder / "log", time.monotonic()
             log.unlink(missing_ok=True)
-            pid = start(argv, log, program=program)
+            pid = start(argv, log, program=program, env=line.get("env", {}))
             try:
-                taken, status = watch(pid, log)
+                taken, status = watch(pid, log, limit)
             finally:
                 stop(pid)
             told = "" if taken else words(log).replace(str(folder), "{folder}").replace(model, "{model}")
@@ -212,6 +216,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--program", action="store_true")
     parser.add_argument("--out", type=Path, default=DATA / "verdicts.json")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds a line may take")
     asked = parser.parse_args()
     lines = json.loads((DATA / "lines.json").read_text())["lines"]
     chosen = [line for line in lines if not asked.names or line["name"] in asked.names]
@@ -222,7 +227,10 @@ def main() -> None:
 
     kept = json.loads(asked.out.read_text())["verdicts"] if asked.names and asked.out.exists() else {}
     for line in chosen:
-        kept |= record([line], asked.model, program=asked.program)
+        try:
+            kept |= record([line], asked.model, program=asked.program, limit=asked.limit)
+        except TimeoutError as error:
+            print(f"{line['name']}: {error}", file=sys.stderr, flush=True)
         told = {"vllm": version("vllm"), "verdicts": kept}
         asked.out.write_text(json.dumps(told, indent=1) + "\n")
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from cockpit.model.profile import FlagValue
-from cockpit.serving.flag_editor import Difference, FlagEditor, argv_differences, differences, listing_json
+from cockpit.serving.flag_differences import Difference, between, from_defaults
+from cockpit.serving.flag_editor import FlagEditor, listing_json
 from cockpit.serving.schema_shipped import shipped
 
 EDITOR = FlagEditor(shipped("0.32.0"))
 
 
-def texts(prefix: str, present: dict[str, FlagValue] | None = None) -> list[str]:
+def texts(prefix: str) -> list[str]:
     """What is proposed for a name."""
-    return [one.text for one in EDITOR.complete_name(prefix, present)]
+    return [one.text for one in EDITOR.complete_name(prefix)]
 
 
 def test_names_that_begin_so_come_before_those_that_hold_it() -> None:
@@ -22,8 +23,14 @@ def test_names_that_begin_so_come_before_those_that_hold_it() -> None:
     held = texts("model-len")
     assert "max-model-len" in held
     assert texts("--max_model") == texts("max-model")
-    assert "max-model-len" not in texts("max-mo", {"max_model_len": 1})
     assert len(texts("")) == 50
+
+
+def test_a_flag_is_found_by_what_it_is_about() -> None:
+    """By its choices and its group, after those that have the word in their name."""
+    found = texts("fp8")
+    assert "kv-cache-dtype" in found
+    assert "quantization" in texts("awq") or "quantization" in texts("quantiz")
 
 
 def test_fields_after_a_dot() -> None:
@@ -77,18 +84,34 @@ def test_help() -> None:
 
 def test_what_differs_from_the_defaults() -> None:
     flags: dict[str, FlagValue] = {"port": 8000, "tp": 2, "dtype": "auto", "no-enforce-eager": True, "seed": 7}
-    assert EDITOR.differing(flags) == ("tp", "seed")
-
-
-def test_what_differs_from_another_set() -> None:
-    here: dict[str, FlagValue] = {"tp": 2, "port": 8000}
-    there: dict[str, FlagValue] = {"tensor_parallel_size": 1, "port": 8000, "seed": 1}
-    assert differences(here, there) == (
-        Difference("tensor-parallel-size", 2, 1),
-        Difference("seed", None, 1),
+    assert from_defaults(flags, EDITOR.schema) == (
+        Difference("tensor-parallel-size", "2", "1"),
+        Difference("seed", "7", "0"),
     )
-    argv = ("vllm", "serve", "m", "-tp", "1", "--port", "8000")
-    assert argv_differences(here, argv) == ("tp",)
+
+
+def test_what_differs_from_a_run() -> None:
+    """Spellings, dashes, JSON's blanks and --no- are not differences; values and absent flags are."""
+    here = ["vllm", "serve", "m", "-tp", "2", "--port", "8000", "--no-enable-prefix-caching", "-cc", '{"mode": 0}']
+    there = ["vllm", "serve", "m", "--tensor_parallel_size=1", "--port=8000", "--seed=-1"]
+    there += ["--no_enable_prefix_caching", "--compilation-config", '{"mode":0}', "--trust-remote-code"]
+    assert between(here, there, EDITOR.schema) == (
+        Difference("tensor-parallel-size", "2", "1"),
+        Difference("seed", None, "-1"),
+        Difference("trust-remote-code", None, "true"),
+    )
+    named = ["vllm", "serve", "n", "--served-model-name", "a", "b c"]
+    assert between(named, ["vllm", "serve", "m"], EDITOR.schema) == (
+        Difference("model", "n", "m"),
+        Difference("served-model-name", "a b c", None),
+    )
+
+
+@pytest.mark.parametrize("value", [True, False, 7, 0.5, "auto", ["a", "b c"], {"mode": 3}])
+def test_a_value_is_read_as_it_is_shown(value: FlagValue) -> None:
+    flags = {bool: "enforce-eager", int: "seed", float: "gpu-memory-utilization", str: "dtype"}
+    name = {**flags, list: "served-model-name", dict: "compilation-config"}[type(value)]
+    assert EDITOR.typed(name, EDITOR.shown(value)) == value
 
 
 def test_the_listing() -> None:

@@ -1,0 +1,156 @@
+"""The editor of flags as text: its rows, a flag's help, the command line, what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from textual.content import Content
+
+from cockpit.hosts.quoting import join
+from cockpit.logs.sanitise import clean
+from cockpit.model.finding import Severity
+from cockpit.serving.arguments import flag_argv, serve_argv
+from cockpit.serving.flag_differences import Difference
+from cockpit.tui import words
+from cockpit.tui.flag_edit import EditView, Mode, Row
+from cockpit.tui.widgets.panes import MARKS, block, problem_lines
+
+NAME_WIDTH = 34
+"""Columns a flag's name has in the list; longer ones push their value on."""
+
+
+def head(view: EditView, now: float) -> Content:
+    """The first line: which profile, whose flags, how it stands."""
+    file = clean(PurePath(view.draft.profile.file).name)
+    left = Content.assemble(
+        (" Flags ", "bold $text-primary"), " ", (file, "bold"), (" ● not saved" if view.draft.dirty else "", "$text-warning")
+    )
+    own = "" if view.schema.source == "runtime" else ", shipped"
+    middle = Content.styled(f"   vLLM {clean(view.schema.version)}{own} · {len(view.schema.flags)} flags   ", "$muted")
+    return Content.assemble(left, middle, verdict(view, now))
+
+
+def verdict(view: EditView, now: float) -> Content:
+    """How the flags stand, and by whom."""
+    if view.judging is not None:
+        spent = now - view.judging
+        told = f" … {spent:.0f} s; the first answer takes vLLM's own import" if spent >= 2 else " …"
+        return Content.styled(f"◐ asking vLLM{told}", "$text-accent")
+    if view.error:
+        return Content.styled("? vLLM gave no answer", "$text-warning")
+    if view.check is None:
+        return Content.styled("not judged yet", "$muted")
+    count = [len(view.check.errors), len(view.check.warnings)]
+    parts = [
+        (f"✗ {words.plural(count[0], 'error')} ", "$text-error") if count[0] else ("✓ no errors ", "$text-success"),
+        (f"▲ {words.plural(count[1], 'warning')} ", "$text-warning") if count[1] else ("", ""),
+    ]
+    if not view.check.digest:
+        return Content.assemble(*parts, (f"· vLLM was not asked: {clean(view.resting)}", "$text-warning"))
+    return Content.assemble(*parts, (f"· {view.took:.2f} s" if view.took is not None else "", "$muted"))
+
+
+def row_content(row: Row, mode: Mode, width: int) -> Content:
+    """A line of the list."""
+    if mode is Mode.FLAGS:
+        mark, style = MARKS[row.severity] if row.severity else (" ", "")
+        value = Content.styled(clean(row.text), "$text-error" if row.severity is Severity.ERROR else "$text-accent")
+        tail = (" ≠ run", "$text-warning") if row.changed else ("", "")
+    else:
+        mark, style = ("●", "$text-success") if mode is Mode.NAME and row.present else (" ", "")
+        value = Content.styled(clean(row.text), "$muted")
+        tail = ("", "")
+    name = clean(row.key)
+    gap = min(NAME_WIDTH, max(12, width // 2))
+    text = Content.assemble((f"{mark} ", style), (f"{name:<{gap}} ", ""), value, tail)
+    return text.truncate(max(10, width), ellipsis=True)
+
+
+def entry_hint(view: EditView) -> Content:
+    """The line below the entry: what is wrong with what is typed, else what it means."""
+    if view.mode is Mode.VALUE:
+        if view.mistake:
+            return Content.styled(f"✗ {clean(view.mistake)}", "$text-error")
+        return Content.styled(clean(f"= {join(flag_argv(view.key, view.typed))}"), "$muted")
+    if view.mode is Mode.NAME:
+        return Content.styled("a name, a part of it, or what it is about; --name value takes both", "$muted")
+    count = words.plural(len(view.draft.profile.serve.flags), "flag")
+    return Content.styled(f"{count} in the profile; ⏎ changes one, / finds another", "$muted")
+
+
+def flag_content(view: EditView, key: str) -> Content:
+    """Everything about one flag: what was found, its help, its default, what the run has."""
+    if not key:
+        return Content.styled("No flag.", "$muted")
+    parts = [Content.styled(f"--{clean(key)}", "bold $text-primary")]
+    for problem in view.about(key):
+        mark, style = MARKS[problem.severity]
+        parts += [Content.styled(f"{mark} {clean(problem.message, multiline=True)}", style)]
+        parts += [Content.styled(f"  x  {clean(fix.text, multiline=True)}", "$text-success") for fix in problem.fix[:1]]
+    flag = view.schema.find(key)
+    for one in view.from_run:
+        if flag is not None and one.flag.partition(".")[0] == flag.name:
+            parts.append(Content.styled(f"the run in progress has {_value(one.there)}", "$text-warning"))
+    parts += [block(view.editor.help(key), "")]
+    if flag is not None and flag.group:
+        parts += [Content.styled(f"\nfrom {clean(flag.group)}", "$muted")]
+    return Content("\n").join(parts)
+
+
+def findings_content(view: EditView) -> Content:
+    """Everything that was found, the worst first."""
+    if view.error:
+        return Content.assemble(("vLLM gave no answer.\n", "$text-warning"), block(view.error, ""))
+    if view.check is None:
+        return Content.styled("vLLM is asked about the whole command line; its words stand here.", "$muted")
+    if not view.problems:
+        return Content.styled("✓ Nothing stands against a launch.", "$text-success")
+    return Content("\n").join(line for problem in view.problems for line in problem_lines(problem))
+
+
+def command_content(view: EditView, key: str) -> Content:
+    """The command line that results, the flag at hand marked."""
+    draft = view.draft.profile
+    flags = {**draft.serve.flags}
+    if view.mode is Mode.VALUE:
+        flags[view.key] = view.typed
+    whole = serve_argv(draft)
+    first = whole[: len(whole) - sum(len(flag_argv(*one)) for one in draft.serve.flags.items())]
+    parts: list[Content] = [Content(clean(join(first)))]
+    for name, value in flags.items():
+        parts.append(Content.styled(clean(join(flag_argv(name, value))), "bold $text-accent" if name == key else ""))
+    return Content(" ").join(parts)
+
+
+def differences_content(view: EditView) -> Content:
+    """What differs from vLLM's defaults, from the run in progress, and from the file."""
+    parts = [Content.styled("From vLLM's defaults", "bold"), *_pairs(view.from_defaults, "default", "set")]
+    parts += [Content(""), Content.styled("From the run in progress", "bold")]
+    parts += _pairs(view.from_run, "run", "here") if view.run else [Content.styled("  no run is known", "$muted")]
+    parts += [Content(""), Content.styled("From the file", "bold")]
+    if view.draft.dirty:
+        lines = view.draft.diff.splitlines()[2:]
+        colours = {"+": "$text-success", "-": "$text-error", "@": "$muted"}
+        parts += [Content.styled(f"  {clean(line)}", colours.get(line[:1], "")) for line in lines]
+    else:
+        parts.append(Content.styled("  nothing", "$muted"))
+    return Content("\n").join(parts)
+
+
+def _pairs(found: Sequence[Difference], there: str, here: str) -> list[Content]:
+    if not found:
+        return [Content.styled("  nothing", "$muted")]
+    return [
+        Content.assemble(
+            f"  {clean(one.flag)}  ",
+            (f"{there} {_value(one.there)}", "$muted"),
+            (" → ", "$muted"),
+            (f"{here} {_value(one.here)}" if one.here is None else _value(one.here), "$text-accent"),
+        )
+        for one in found
+    ]
+
+
+def _value(value: str | None) -> str:
+    return "has none" if value is None else clean(value)

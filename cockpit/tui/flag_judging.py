@@ -1,0 +1,78 @@
+"""Has a draft judged a short pause after it last changed; one question at a time, the newest draft next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final
+
+from cockpit.bringup.flag_draft import Draft
+from cockpit.bringup.flag_judge import FlagCheck
+from cockpit.model.errors import CockpitError
+from cockpit.tui.flag_desk import FlagDesk
+
+PAUSE: Final = 0.2
+"""Seconds without a change after which a draft is judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A draft's verdict, or the ``error`` that came instead; ``seconds`` is how long the answer took."""
+
+    draft: Draft
+    check: FlagCheck | None
+    seconds: float
+    error: str = ""
+
+
+class Judging:
+    """``want`` says what is to be judged, ``run`` does it until it is cancelled. ``began`` and ``ended`` are
+    told."""
+
+    def __init__(
+        self,
+        desk: FlagDesk,
+        began: Callable[[], None],
+        ended: Callable[[Judged], None],
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._desk = desk
+        self._clock = clock
+        self._began = began
+        self._ended = ended
+        self._wanted: Draft | None = None
+        self._at = 0.0
+        self._new = asyncio.Event()
+        self._previous: FlagCheck | None = None
+
+    def want(self, draft: Draft, *, pause: float = PAUSE) -> None:
+        """Judge ``draft`` when nothing else was wanted for a short pause."""
+        self._wanted, self._at = draft, monotonic() + pause
+        self._new.set()
+
+    def forget(self) -> None:
+        """What the hosts said is asked again with the next question."""
+        self._previous = None
+
+    async def run(self) -> None:
+        """Judge what is wanted."""
+        while True:
+            await self._new.wait()
+            while (rest := self._at - monotonic()) > 0:
+                await asyncio.sleep(rest)
+            self._new.clear()
+            if self._wanted is not None:
+                self._began()
+                self._ended(await self._judged(self._wanted))
+
+    async def _judged(self, draft: Draft) -> Judged:
+        began = self._clock()
+        try:
+            check = await self._desk.check(draft.profile, self._previous)
+        except CockpitError as error:
+            return Judged(draft, None, self._clock() - began, str(error))
+        if check.facts is not None:
+            self._previous = check
+        return Judged(draft, check, self._clock() - began)
