@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cockpit.model.profile import FlagValue
-from cockpit.serving.arguments import Flags, canonical
+from cockpit.serving.arguments import canonical
 from cockpit.serving.flag_differences import value_text
 from cockpit.serving.schema import Field, Flag, Kind, Schema
 from cockpit.serving.schema_check import field_mistake, value_mistake

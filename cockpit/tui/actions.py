@@ -9,6 +9,7 @@ from typing import Final
 from textual.binding import Binding
 
 from cockpit.bringup.events import StepName, StepState
+from cockpit.model.finding import profile_fixes
 from cockpit.tui.state import State
 
 UNDOABLE: Final = frozenset({StepName.CONTAINERS, StepName.RAY_HEAD, StepName.RAY_WORKERS, StepName.LAUNCH})
@@ -69,6 +70,10 @@ def _may_fix(context: Context) -> bool:
     return bool(context.state.fixes) and context.may_start
 
 
+def _may_mend(context: Context) -> bool:
+    return context.may_start and bool(profile_fixes(context.state.flags.problems))
+
+
 def _may_retry(context: Context) -> bool:
     return bool(context.state.hosts)
 
@@ -116,6 +121,12 @@ SHOWN: Final = {
     "exclamation_mark": "!",
     "tab": "⇥",
     "f1": "F1",
+}
+
+PLACES: Final = {
+    "finding": " (in *Why it failed*)",
+    "flags": " (in the judged flags)",
+    "steps": " (among the steps)",
 }
 
 STEPS, LOOK, ASK, LEAVE = "Steps", "Looking", "Asking", "The cockpit"
@@ -179,6 +190,19 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     Action(
         "flags", "f", "flags", "Judge the profile's flags by the vLLM that will run.", ASK, _may_start, rank=9
+    ),
+    Action(
+        "edit_flags", "e", "edit flags", "Edit the profile's flags, with vLLM's verdict.", ASK, _known, rank=9
+    ),
+    Action(
+        "apply_flags",
+        "a",
+        "apply changes",
+        "Apply every change that the judged flags propose.",
+        ASK,
+        _may_mend,
+        "flags",
+        1,
     ),
     Action(
         "prompt", "t", "prompt", "Send a prompt and watch the answer.", ASK, _serving, rank=5, constant=True
@@ -247,8 +271,6 @@ def markdown_table() -> str:
         for action in ACTIONS:
             if action.group == group:
                 keys = " or ".join(f"`{key}`" for key in action.shown_keys)
-                place = {"finding": " (in *Why it failed*)", "steps": " (among the steps)"}.get(
-                    action.where, ""
-                )
+                place = PLACES.get(action.where, "")
                 lines.append(f"| {keys} | {action.help.rstrip('.')}{place} |")
     return "\n".join(lines) + "\n"

@@ -16,7 +16,8 @@ from textual.widgets import Input, Static
 from cockpit.hosts.errors import HostKeyUnknown
 from cockpit.logs.sanitise import clean
 from cockpit.model.command import Command
-from cockpit.tui.actions import ACTIONS
+from cockpit.tui import flag_keys
+from cockpit.tui.actions import ACTIONS, PLACES
 
 
 class Confirm(ModalScreen[bool]):
@@ -131,7 +132,7 @@ def help_content() -> Content:
         for action in ACTIONS:
             if action.group != group:
                 continue
-            place = {"finding": " (in Why it failed)", "steps": " (among the steps)"}.get(action.where, "")
+            place = PLACES.get(action.where, "").replace("*", "")
             keys = " ".join(action.shown_keys)
             lines.append(Content.assemble((f"  {keys:<6}", "bold $text-accent"), action.help + place))
         lines.append(Content(""))
@@ -144,6 +145,11 @@ def help_content() -> Content:
             ("^p", "Every action by its name."),
             ("^z", "Suspend; fg comes back."),
         )
+    ]
+    lines += [Content(""), Content.styled("In the editor of flags", "bold $text-primary")]
+    lines += [
+        Content.assemble((f"  {shown:<6}", "bold $text-accent"), told)
+        for shown, told in flag_keys.told().items()
     ]
     lines.append(Content("\nThe log has keys of its own: they stand in the last line when it has the focus."))
     return Content("\n").join(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cockpit.bringup.events import StepName
 from cockpit.bringup.runner import Planned
@@ -12,6 +12,9 @@ from cockpit.hosts.errors import HostKeyUnknown
 from cockpit.logs.sources import Source
 from cockpit.model.command import Command
 from cockpit.tui.store import Store
+
+if TYPE_CHECKING:
+    from cockpit.tui.flag_desk import FlagDesk
 
 Key = tuple[str, str, str]
 """A log: host, source, run ("" where it belongs to none)."""
@@ -98,6 +101,10 @@ class Feed(Protocol):
 
     def judge_flags(self) -> None:
         """Judge the flags."""
+        ...
+
+    def flag_desk(self) -> FlagDesk:
+        """Whom the editor of flags asks."""
         ...
 
     def serve_source(self) -> Source | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cockpit.logs.sanitise import clean
 from cockpit.model.errors import CockpitError
+from cockpit.model.finding import Fix
 
 if TYPE_CHECKING:
     from cockpit.tui.app import CockpitApp
@@ -17,22 +19,28 @@ if TYPE_CHECKING:
 async def apply_fix(app: CockpitApp, *, relaunch: bool) -> None:
     """Write the fixes into the profile (a shipped one into a copy of the user's); with ``relaunch`` run every
     step then."""
+    if await apply_changes_of(app, app.state.fixes):
+        app.action_do("back")
+        if relaunch:
+            app.feed.up()
+
+
+async def apply_changes_of(app: CockpitApp, fixes: Sequence[Fix]) -> bool:
+    """Make the changes in the profile's file and go on with it; whether it was done."""
     from cockpit.bringup.profile_edit import apply_changes, own_copy
 
-    profile, fixes = app.state.profile, app.state.fixes
+    profile = app.state.profile
     if profile is None or not fixes:
-        return
+        return False
     try:
         path = await asyncio.to_thread(own_copy, profile)
         await asyncio.to_thread(apply_changes, path, fixes)
     except (CockpitError, OSError) as error:
         app.notify(clean(str(error), multiline=True), title="Not applied", severity="error", markup=False)
-        return
+        return False
     app.notify(clean(f"Changed {path}."), markup=False)
     await app.feed.reopen(str(path))
-    app.action_do("back")
-    if relaunch:
-        app.feed.up()
+    return True
 
 
 async def save_report(app: CockpitApp) -> None:

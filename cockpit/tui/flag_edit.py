@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 
 from cockpit.bringup.flag_draft import Draft
@@ -14,14 +13,7 @@ from cockpit.serving.arguments import canonical, serve_argv, written_key
 from cockpit.serving.flag_differences import Difference, between, from_defaults
 from cockpit.serving.flag_editor import FlagEditor
 from cockpit.serving.schema import Kind, Schema
-
-
-class Mode(StrEnum):
-    """What is being done: the profile's flags are looked through, a flag is named, or its value is typed."""
-
-    FLAGS = "flags"
-    NAME = "name"
-    VALUE = "value"
+from cockpit.tui.flag_keys import Mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +97,9 @@ class EditView:
         flag = self.schema.find(key)
         names = {canonical(key), flag.name if flag else canonical(key)}
         place = self.draft.profile.place("serve", "flags", key)
-        return tuple(one for one in self.problems if canonical(one.flag) in names or (place and one.place == place))
+        return tuple(
+            one for one in self.problems if canonical(one.flag) in names or (place and one.place == place)
+        )
 
     @property
     def mistake(self) -> str:
@@ -138,7 +132,7 @@ class EditView:
     def valuing(self, key: str) -> EditView:
         """The value of ``key`` is to be typed: it begins with the one it has."""
         flags = self.draft.profile.serve.flags
-        written = key if key in flags else written_key(flags, canonical(key)) or key
+        written = key if key in flags else written_key(flags, canonical(key)) or canonical(key)
         text = self.editor.shown(flags[written]) if written in flags else self._first_value(written)
         return replace(self, mode=Mode.VALUE, key=written, text=text)
 
@@ -206,5 +200,3 @@ def split_entry(text: str) -> tuple[str, str | None]:
         name, _, value = stripped.partition("=")
         return name, value
     return (name.rstrip(":"), rest.strip()) if rest.strip() else (name.rstrip(":"), None)
-
-

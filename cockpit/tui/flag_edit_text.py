@@ -9,25 +9,27 @@ from textual.content import Content
 
 from cockpit.hosts.quoting import join
 from cockpit.logs.sanitise import clean
-from cockpit.model.finding import Severity
+from cockpit.model.finding import Fix, Problem, Severity
 from cockpit.serving.arguments import flag_argv, serve_argv
 from cockpit.serving.flag_differences import Difference
 from cockpit.tui import words
-from cockpit.tui.flag_edit import EditView, Mode, Row
-from cockpit.tui.widgets.panes import MARKS, block, problem_lines
+from cockpit.tui.flag_edit import EditView, Row
+from cockpit.tui.flag_keys import Mode
+from cockpit.tui.widgets.panes import MARKS, block
 
-NAME_WIDTH = 34
-"""Columns a flag's name has in the list; longer ones push their value on."""
+NAME_WIDTH = 38
+"""Columns a flag's name has in the list at most; longer ones push their value on."""
 
 
 def head(view: EditView, now: float) -> Content:
     """The first line: which profile, whose flags, how it stands."""
     file = clean(PurePath(view.draft.profile.file).name)
-    left = Content.assemble(
-        (" Flags ", "bold $text-primary"), " ", (file, "bold"), (" ● not saved" if view.draft.dirty else "", "$text-warning")
-    )
+    unsaved = (" ● not saved", "$text-warning") if view.draft.dirty else ("", "")
+    left = Content.assemble((" Flags ", "bold $text-primary"), " ", (file, "bold"), unsaved)
     own = "" if view.schema.source == "runtime" else ", shipped"
-    middle = Content.styled(f"   vLLM {clean(view.schema.version)}{own} · {len(view.schema.flags)} flags   ", "$muted")
+    middle = Content.styled(
+        f"   vLLM {clean(view.schema.version)}{own} · {len(view.schema.flags)} flags   ", "$muted"
+    )
     return Content.assemble(left, middle, verdict(view, now))
 
 
@@ -43,7 +45,9 @@ def verdict(view: EditView, now: float) -> Content:
         return Content.styled("not judged yet", "$muted")
     count = [len(view.check.errors), len(view.check.warnings)]
     parts = [
-        (f"✗ {words.plural(count[0], 'error')} ", "$text-error") if count[0] else ("✓ no errors ", "$text-success"),
+        (f"✗ {words.plural(count[0], 'error')} ", "$text-error")
+        if count[0]
+        else ("✓ no errors ", "$text-success"),
         (f"▲ {words.plural(count[1], 'warning')} ", "$text-warning") if count[1] else ("", ""),
     ]
     if not view.check.digest:
@@ -51,20 +55,37 @@ def verdict(view: EditView, now: float) -> Content:
     return Content.assemble(*parts, (f"· {view.took:.2f} s" if view.took is not None else "", "$muted"))
 
 
-def row_content(row: Row, mode: Mode, width: int) -> Content:
-    """A line of the list."""
+def name_width(rows: Sequence[Row], width: int) -> int:
+    """Columns for the names in a list of this width."""
+    longest = max((len(row.key) for row in rows), default=0)
+    return max(8, min(longest, NAME_WIDTH, width - 12))
+
+
+def row_content(row: Row, mode: Mode, width: int, gap: int) -> Content:
+    """A line of the list, its name in ``gap`` columns."""
     if mode is Mode.FLAGS:
         mark, style = MARKS[row.severity] if row.severity else (" ", "")
-        value = Content.styled(clean(row.text), "$text-error" if row.severity is Severity.ERROR else "$text-accent")
+        value = Content.styled(
+            clean(row.text), "$text-error" if row.severity is Severity.ERROR else "$text-accent"
+        )
         tail = (" ≠ run", "$text-warning") if row.changed else ("", "")
     else:
         mark, style = ("●", "$text-success") if mode is Mode.NAME and row.present else (" ", "")
         value = Content.styled(clean(row.text), "$muted")
         tail = ("", "")
     name = clean(row.key)
-    gap = min(NAME_WIDTH, max(12, width // 2))
     text = Content.assemble((f"{mark} ", style), (f"{name:<{gap}} ", ""), value, tail)
     return text.truncate(max(10, width), ellipsis=True)
+
+
+def no_rows(view: EditView) -> Content:
+    """What the list says when it is empty."""
+    told = {
+        Mode.FLAGS: "The profile has no flags: / finds one.",
+        Mode.NAME: "vLLM has no such flag; ⏎ takes the name all the same.",
+        Mode.VALUE: "There is no list of values: type one.",
+    }
+    return Content.styled(told[view.mode], "$muted")
 
 
 def entry_hint(view: EditView) -> Content:
@@ -87,7 +108,10 @@ def flag_content(view: EditView, key: str) -> Content:
     for problem in view.about(key):
         mark, style = MARKS[problem.severity]
         parts += [Content.styled(f"{mark} {clean(problem.message, multiline=True)}", style)]
-        parts += [Content.styled(f"  x  {clean(fix.text, multiline=True)}", "$text-success") for fix in problem.fix[:1]]
+        parts += [
+            Content.styled(f"  x  {clean(fix.text, multiline=True)}", "$text-success")
+            for fix in problem.fix[:1]
+        ]
     flag = view.schema.find(key)
     for one in view.from_run:
         if flag is not None and one.flag.partition(".")[0] == flag.name:
@@ -106,7 +130,24 @@ def findings_content(view: EditView) -> Content:
         return Content.styled("vLLM is asked about the whole command line; its words stand here.", "$muted")
     if not view.problems:
         return Content.styled("✓ Nothing stands against a launch.", "$text-success")
-    return Content("\n").join(line for problem in view.problems for line in problem_lines(problem))
+    return Content("\n").join(line for problem in view.problems for line in _finding(problem))
+
+
+def _finding(problem: Problem) -> list[Content]:
+    """A problem: its line in the file, what vLLM or the cockpit says, and the changes."""
+    mark, style = MARKS[problem.severity]
+    place = f"  line {problem.place.line}" if problem.place else ""
+    first = ((f"{mark} {problem.severity.value} ", style), (clean(problem.flag), "bold"), (place, "$muted"))
+    lines = [Content.assemble(*first), block(problem.message)]
+    lines += [block(problem.why).stylize("$muted")] if problem.why else []
+    return lines + [
+        Content.styled(f"  {_key(fix)} {clean(fix.text, multiline=True)}", "$text-success")
+        for fix in problem.fix
+    ]
+
+
+def _key(fix: Fix) -> str:
+    return "x" if fix.of_profile else "·"
 
 
 def command_content(view: EditView, key: str) -> Content:
@@ -119,7 +160,9 @@ def command_content(view: EditView, key: str) -> Content:
     first = whole[: len(whole) - sum(len(flag_argv(*one)) for one in draft.serve.flags.items())]
     parts: list[Content] = [Content(clean(join(first)))]
     for name, value in flags.items():
-        parts.append(Content.styled(clean(join(flag_argv(name, value))), "bold $text-accent" if name == key else ""))
+        parts.append(
+            Content.styled(clean(join(flag_argv(name, value))), "bold $text-accent" if name == key else "")
+        )
     return Content(" ").join(parts)
 
 
@@ -127,7 +170,9 @@ def differences_content(view: EditView) -> Content:
     """What differs from vLLM's defaults, from the run in progress, and from the file."""
     parts = [Content.styled("From vLLM's defaults", "bold"), *_pairs(view.from_defaults, "default", "set")]
     parts += [Content(""), Content.styled("From the run in progress", "bold")]
-    parts += _pairs(view.from_run, "run", "here") if view.run else [Content.styled("  no run is known", "$muted")]
+    parts += (
+        _pairs(view.from_run, "run", "here") if view.run else [Content.styled("  no run is known", "$muted")]
+    )
     parts += [Content(""), Content.styled("From the file", "bold")]
     if view.draft.dirty:
         lines = view.draft.diff.splitlines()[2:]
@@ -144,9 +189,9 @@ def _pairs(found: Sequence[Difference], there: str, here: str) -> list[Content]:
     return [
         Content.assemble(
             f"  {clean(one.flag)}  ",
-            (f"{there} {_value(one.there)}", "$muted"),
+            (f"{there} {_value(one.there)}" if one.there is not None else f"no {there}", "$muted"),
             (" → ", "$muted"),
-            (f"{here} {_value(one.here)}" if one.here is None else _value(one.here), "$text-accent"),
+            (_value(one.here) if one.here is not None else f"not {here}", "$text-accent"),
         )
         for one in found
     ]

@@ -46,6 +46,7 @@ class Judging:
         self._at = 0.0
         self._new = asyncio.Event()
         self._previous: FlagCheck | None = None
+        self._answered: bytes | None = None
 
     def want(self, draft: Draft, *, pause: float = PAUSE) -> None:
         """Judge ``draft`` when nothing else was wanted for a short pause."""
@@ -53,17 +54,17 @@ class Judging:
         self._new.set()
 
     def forget(self) -> None:
-        """What the hosts said is asked again with the next question."""
-        self._previous = None
+        """What the hosts and vLLM said is asked again with the next question."""
+        self._previous = self._answered = None
 
     async def run(self) -> None:
         """Judge what is wanted."""
         while True:
             await self._new.wait()
-            while (rest := self._at - monotonic()) > 0:
+            while (rest := self._at - monotonic()) > 0:  # noqa: ASYNC110 - the moment moves
                 await asyncio.sleep(rest)
             self._new.clear()
-            if self._wanted is not None:
+            if self._wanted is not None and self._wanted.data != self._answered:
                 self._began()
                 self._ended(await self._judged(self._wanted))
 
@@ -73,6 +74,7 @@ class Judging:
             check = await self._desk.check(draft.profile, self._previous)
         except CockpitError as error:
             return Judged(draft, None, self._clock() - began, str(error))
+        self._answered = draft.data
         if check.facts is not None:
             self._previous = check
         return Judged(draft, check, self._clock() - began)

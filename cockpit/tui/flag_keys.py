@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from textual.binding import Binding
 
-from cockpit.tui.flag_edit import Mode
+
+class Mode(StrEnum):
+    """What is being done: the profile's flags are looked through, a flag is named, or its value is typed."""
+
+    FLAGS = "flags"
+    NAME = "name"
+    VALUE = "value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +33,25 @@ FLAGS, NAME, VALUE = Mode.FLAGS, Mode.NAME, Mode.VALUE
 
 KEYS: Final = (
     Key("enter", "⏎", "take", "change", "Change the flag's value; take what is typed.", (FLAGS,)),
-    Key("enter", "⏎", "take", "take it", "Take what is typed.", (NAME, VALUE)),
-    Key("tab", "⇥", "complete", "complete", "Complete to what is marked in the list.", (NAME, VALUE)),
-    Key("slash,n", "/", "find", "another flag", "Find another flag: by name, help, group or choices.", (FLAGS,)),
+    Key("enter", "⏎", "take", "take it", "Change the flag's value; take what is typed.", (NAME, VALUE)),
+    Key(
+        "tab",
+        "⇥",
+        "complete",
+        "complete",
+        "While typing: complete to what is marked in the list.",
+        (NAME, VALUE),
+    ),
+    Key("slash,n", "/", "find", "find", "Find another flag: by name, help, group or choices.", (FLAGS,)),
     Key("x", "x", "mend", "mend", "Apply the change of the flag's finding, else of the first.", (FLAGS,)),
-    Key("X", "X", "mend_all", "mend all", "Apply every change that errors and warnings propose.", (FLAGS,)),
-    Key("delete,minus", "-", "drop", "take out", "Take the flag out of the profile.", (FLAGS,)),
-    Key("u", "u", "undo", "undo", "Undo the last change.", (FLAGS,)),
-    Key("c", "c", "turn", "command, differences", "Findings, command line and differences in turn.", (FLAGS,)),
     Key("ctrl+s", "^s", "save", "save", "Save into the profile; its comments stay."),
+    Key("escape", "esc", "back", "back", "Nothing is taken; from the list, leave: asked where not saved."),
+    Key("c", "c", "turn", "command", "Findings, command line and differences in turn.", (FLAGS,)),
+    Key("delete,minus", "-", "drop", "take out", "Take the flag out of the profile.", (FLAGS,)),
+    Key("X", "X", "mend_all", "mend all", "Apply every change that errors and warnings propose.", (FLAGS,)),
+    Key("u", "u", "undo", "undo", "Undo the last change.", (FLAGS,)),
     Key("ctrl+r", "^r", "again", "ask again", "Ask the hosts and vLLM anew."),
-    Key("escape", "esc", "back", "back", "Nothing is taken; from the list: leave, asked where not saved."),
+    Key("question_mark,f1", "?", "help", "help", "All keys.", (FLAGS,)),
 )
 
 
@@ -58,10 +73,13 @@ def usable(action: str, mode: Mode) -> bool:
     return not found or any(not key.modes or mode in key.modes for key in found)
 
 
+def told() -> dict[str, str]:
+    """Each key as a person reads it, and what it does."""
+    return {key.shown: key.help for key in KEYS}
+
+
 def markdown_table() -> str:
     """The keys as the README has them."""
-    lines = ["| Key | What it does |", "|---|---|"]
-    for shown in dict.fromkeys(key.shown for key in KEYS):
-        told = " ".join(dict.fromkeys(key.help for key in KEYS if key.shown == shown))
-        lines.append(f"| `{shown}` | {told.rstrip('.')} |")
+    lines = ["| Key | In the editor of flags |", "|---|---|"]
+    lines += [f"| `{shown}` | {text.rstrip('.')} |" for shown, text in told().items()]
     return "\n".join(lines) + "\n"

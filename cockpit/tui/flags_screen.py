@@ -22,11 +22,11 @@ from cockpit.model.errors import CockpitError
 from cockpit.model.finding import Problem
 from cockpit.serving.schema import Schema
 from cockpit.tui import flag_edit_text as text
-from cockpit.tui.dialogs import Confirm
+from cockpit.tui.dialogs import Confirm, Help
 from cockpit.tui.flag_desk import FlagDesk
-from cockpit.tui.flag_edit import EditView, Mode, split_entry
+from cockpit.tui.flag_edit import EditView, split_entry
 from cockpit.tui.flag_judging import Judged, Judging
-from cockpit.tui.flag_keys import bindings, usable
+from cockpit.tui.flag_keys import Mode, bindings, usable
 from cockpit.tui.screen import HEIGHTS, WIDTHS
 from cockpit.tui.widgets.bars import Footer
 from cockpit.tui.widgets.host_panel import Lines
@@ -76,7 +76,7 @@ class FlagsScreen(Screen[Path | None]):
         yield Lines(id="flag-head")
         with Horizontal(id="flag-entry"):
             yield Lines(id="flag-label")
-            yield Entry(id="flag-input", disabled=True)
+            yield Entry(id="flag-input", disabled=True, select_on_focus=False)
         yield Lines(id="flag-hint")
         with Horizontal(id="flag-main"):
             yield FlagList(id="flag-list", markup=False)
@@ -141,7 +141,10 @@ class FlagsScreen(Screen[Path | None]):
             self._rows = shown
             marked = self.list.highlighted or 0
             self.list.clear_options()
-            self.list.add_options([Option(text.row_content(row, view.mode, width)) for row in rows])
+            gap = text.name_width(rows, width)
+            self.list.add_options([Option(text.row_content(row, view.mode, width, gap)) for row in rows])
+            if not rows:
+                self.list.add_option(Option(text.no_rows(view), disabled=True))
             self.list.highlighted = min(marked, len(rows) - 1) if rows else None
         wanted = keep if keep is not None else view.text if view.mode is Mode.VALUE else None
         found = [number for number, row in enumerate(rows) if row.key == wanted]
@@ -238,7 +241,7 @@ class FlagsScreen(Screen[Path | None]):
 
     def action_take(self) -> None:
         """Change the marked flag, go on to a named flag's value, or take a value."""
-        view = self.view
+        view = self.view if self.view.mode is Mode.FLAGS else self.view.typing(self.entry.value)
         if view.mode is Mode.VALUE:
             self._try(view.taken, keep=view.key)
             return
@@ -317,6 +320,10 @@ class FlagsScreen(Screen[Path | None]):
         self._judging.forget()
         self._want()
 
+    def action_help(self) -> None:
+        """All keys."""
+        self.app.push_screen(Help())
+
     def action_save(self) -> None:
         """Write the file; the editor stays open."""
         if not self.view.draft.dirty:
@@ -330,5 +337,3 @@ class FlagsScreen(Screen[Path | None]):
         self._saved = path
         self._to(self.view.saved(path))
         self.notify(clean(f"Saved {path}."), markup=False)
-
-

@@ -27,6 +27,7 @@ from cockpit.runtime.environment import environment
 from cockpit.tui import earlier
 from cockpit.tui import facts as f
 from cockpit.tui.feed import Key, key_of
+from cockpit.tui.flag_desk import HostFlags
 from cockpit.tui.poll_head import HeadPoller
 from cockpit.tui.poll_host import HostPoller
 from cockpit.tui.poll_log import Logs
@@ -335,14 +336,23 @@ class Live:
         if self.session is not None and not self.busy:
             self._start(self._judged())
 
-    async def _judged(self) -> None:
-        from cockpit.bringup.steps.flags import check_flags
+    def flag_desk(self) -> HostFlags:
+        """The vLLM on the head."""
+        return HostFlags(lambda: _quiet(self.session) if self.session else None, self._occupied)
 
+    def _occupied(self) -> str:
+        """Why no helper may be loaded on the head now: it holds memory that a load needs."""
+        if self.busy:
+            return "a step is running"
+        return "a run is loading" if self.store.state.loading else ""
+
+    async def _judged(self) -> None:
         if self.session is None:
             return
         self.store.apply(f.FlagsJudged(FlagsView(busy=True)))
         try:
-            result = await check_flags(_quiet(self.session))
+            await self.session.connect()
+            result = await self.flag_desk().check(self.session.profile, None)
         except CockpitError as error:
             self.store.apply(f.FlagsJudged(FlagsView(error=str(error))))
         else:

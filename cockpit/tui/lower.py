@@ -16,7 +16,7 @@ from cockpit.logs.sanitise import clean
 from cockpit.tui.state import State
 from cockpit.tui.widgets import finding_pane
 from cockpit.tui.widgets.finding_pane import FindingPane
-from cockpit.tui.widgets.panes import TextPane, flags_content
+from cockpit.tui.widgets.panes import FlagsPane, TextPane, flags_content
 from cockpit.tui.widgets.prompt_pane import PromptPane
 from cockpit.tui.widgets.serving_pane import ServingPane
 
@@ -47,7 +47,7 @@ class Lower(Vertical):
             yield FindingPane(id="why")
             yield PromptPane(id="prompt").data_bind(Lower.state)
             yield ServingPane(id="serving").data_bind(Lower.state)
-            yield TextPane(id="flags")
+            yield FlagsPane(id="flags")
 
     def watch_state(self) -> None:
         """Bring what is seen up to date."""

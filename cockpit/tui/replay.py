@@ -33,6 +33,7 @@ from cockpit.model.profile import Fabric, FlagValue, HostSpec, NativeRuntime, Pr
 from cockpit.serving.load import LoadWatch
 from cockpit.tui import facts as f
 from cockpit.tui.feed import Key
+from cockpit.tui.flag_desk import KnownFlags
 from cockpit.tui.state import Link, LinkView
 from cockpit.tui.store import Store
 
@@ -323,6 +324,10 @@ class Replay:
 
     def judge_flags(self) -> None:
         """Nobody judges."""
+
+    def flag_desk(self) -> KnownFlags:
+        """Shipped flags."""
+        return KnownFlags()
 
 
 def main(arguments: list[str]) -> int:

@@ -11,7 +11,7 @@ from cockpit.bringup.events import Outcome, StepName, StepState
 from cockpit.logs.sources import Source
 from cockpit.model.command import Command, Completed
 from cockpit.model.facts import Member, Sample
-from cockpit.model.finding import Explanation, Fix, Problem, Severity
+from cockpit.model.finding import Explanation, Fix, Problem, Severity, profile_fixes
 from cockpit.model.profile import HostSpec, Profile
 from cockpit.model.progress import Phase
 from cockpit.serving.eta import phase_eta
@@ -245,8 +245,8 @@ class State:
     def fixes(self) -> tuple[Fix, ...]:
         """The changes of the profile that would mend what stands first."""
         found = self.explanation.findings[:1] if self.explanation else ()
-        fixes = [fix for cause in found for fix in cause.fix] + [fix for one in self.refused for fix in one.fix]
-        return tuple(fix for fix in fixes if fix.change and ("set" in fix.change or "unset" in fix.change))
+        fixes = [fix for cause in found for fix in cause.fix if fix.of_profile]
+        return (*fixes, *profile_fixes(self.refused))
 
     @property
     def loading(self) -> bool:

@@ -177,9 +177,7 @@ def command(line: dict[str, Any], fill: dict[str, str]) -> list[str]:
     return [re.sub(r"\{(model|port|busy|folder)\}", lambda match: fill[match[1]], word) for word in argv]
 
 
-def record(
-    lines: list[dict[str, Any]], model: str, *, program: bool, limit: float = LIMIT
-) -> dict[str, Any]:
+def record(lines: list[dict[str, Any]], model: str, *, program: bool, limit: float = LIMIT) -> dict[str, Any]:
     """Every line's verdict by its name."""
     verdicts = {}
     with ExitStack() as stack:

@@ -92,7 +92,18 @@ def test_what_differs_from_the_defaults() -> None:
 
 def test_what_differs_from_a_run() -> None:
     """Spellings, dashes, JSON's blanks and --no- are not differences; values and absent flags are."""
-    here = ["vllm", "serve", "m", "-tp", "2", "--port", "8000", "--no-enable-prefix-caching", "-cc", '{"mode": 0}']
+    here = [
+        "vllm",
+        "serve",
+        "m",
+        "-tp",
+        "2",
+        "--port",
+        "8000",
+        "--no-enable-prefix-caching",
+        "-cc",
+        '{"mode": 0}',
+    ]
     there = ["vllm", "serve", "m", "--tensor_parallel_size=1", "--port=8000", "--seed=-1"]
     there += ["--no_enable_prefix_caching", "--compilation-config", '{"mode":0}', "--trust-remote-code"]
     assert between(here, there, EDITOR.schema) == (

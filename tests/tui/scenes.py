@@ -35,6 +35,7 @@ from cockpit.serving.metrics import Metrics
 from cockpit.serving.prompt import PromptResult
 from cockpit.tui import facts as f
 from cockpit.tui.app import CockpitApp
+from cockpit.tui.flag_desk import FlagDesk, KnownFlags
 from cockpit.tui.replay import Replay
 from cockpit.tui.state import Link, LinkView
 from cockpit.tui.store import Store
@@ -68,6 +69,7 @@ class QuietFeed:
         self.asked: list[tuple[str, object]] = []
         self.source: Source | None = None
         self.busy = False
+        self.desk: FlagDesk = KnownFlags()
         self.attended = False
         self.path: Path | None = None
         self.on_log: Callable[[tuple[str, str, str], Path], None] = _nobody
@@ -128,6 +130,9 @@ class QuietFeed:
 
     def judge_flags(self) -> None:
         self.asked.append(("judge_flags", None))
+
+    def flag_desk(self) -> FlagDesk:
+        return self.desk
 
     def serve_source(self) -> Source | None:
         return self.source

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.bringup.events import StepName
+from cockpit.tui import flag_keys
 from cockpit.tui.actions import ACTIONS, BY_ID, Context, available, markdown_table
 from cockpit.tui.intents import INTENTS
 from tests.tui.scenes import Scene
@@ -57,3 +58,8 @@ def test_a_prompt_needs_a_served_model() -> None:
     """The prompt is greyed until the model is ready."""
     assert not available("prompt", Context(Scene().loading().store.state))
     assert available("prompt", Context(Scene().ready().store.state))
+
+
+def test_the_readme_has_the_keys_of_the_editor_of_flags() -> None:
+    """Its second table is theirs."""
+    assert flag_keys.markdown_table() in README.read_text(encoding="utf-8")

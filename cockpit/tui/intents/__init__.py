@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from cockpit.tui.intents import asking, leaving, looking, steps
+from cockpit.tui.intents import asking, flags, leaving, looking, steps
 
 if TYPE_CHECKING:
     from cockpit.tui.app import CockpitApp
@@ -15,6 +15,7 @@ INTENTS: Final[Mapping[str, Callable[[CockpitApp], None]]] = {
     **steps.INTENTS,
     **looking.INTENTS,
     **asking.INTENTS,
+    **flags.INTENTS,
     **leaving.INTENTS,
 }
 """By the action's id."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 
@@ -15,6 +17,7 @@ from cockpit.logs.sanitise import clean
 from cockpit.model.command import Command
 from cockpit.model.finding import Fix, Problem, Severity
 from cockpit.tui import host_text, words
+from cockpit.tui.actions import bindings
 from cockpit.tui.state import CommandView, HostView, State, StepView
 from cockpit.tui.widgets.host_panel import Lines
 
@@ -35,6 +38,12 @@ class TextPane(VerticalScroll):
     def show(self, content: Content) -> None:
         """Show ``content``."""
         self.query_one(Lines).show(content)
+
+
+class FlagsPane(TextPane):
+    """The flags' judgement; its keys apply the changes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("flags")]
 
 
 def block(text: str, indent: str = "  ") -> Content:
@@ -147,8 +156,8 @@ def flags_content(state: State) -> Content:
     if flags.error:
         return Content.assemble(("✗ The flags could not be judged.\n", "$text-error"), block(flags.error, ""))
     if not flags.vllm and not flags.problems:
-        return Content.styled("f judges the profile's flags by the vLLM that will run.", "$muted")
-    parts = [Content(f"Judged by vLLM {clean(flags.vllm)}")]
+        return Content.styled("f judges the profile's flags by the vLLM that will run; e edits them.", "$muted")
+    parts = [Content(f"Judged by vLLM {clean(flags.vllm)}; e edits the flags")]
     if not flags.problems:
         parts.append(Content.styled("✓ Nothing stands against a launch.", "$text-success"))
     for problem in flags.problems:
