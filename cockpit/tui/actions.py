@@ -191,9 +191,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action(
         "flags", "f", "flags", "Judge the profile's flags by the vLLM that will run.", ASK, _may_start, rank=9
     ),
-    Action(
-        "edit_flags", "e", "edit flags", "Edit the profile's flags, with vLLM's verdict.", ASK, _known, rank=9
-    ),
+    Action("edit_flags", "e", "edit flags", "Edit the profile's flags, with vLLM's verdict.", ASK, _known),
     Action(
         "apply_flags",
         "a",
