@@ -62,6 +62,13 @@ def follower_of(
         return runtime.script(spec, text, why) if inside else runtime.host_script(spec, text, why)
 
     if source.reach is Reach.JOURNAL:
-        kind = "container" if source.kind is Kind.CONTAINER else source.path
-        return JournalFollower(source.name, host, build, kind, source.path, spool, tell)
+        if source.kind is not Kind.CONTAINER:
+            return JournalFollower(source.name, host, build, source.path, source.path, spool, tell)
+
+        async def locate() -> str:
+            if not isinstance(runtime, DockerEnvironment):
+                return ""
+            return (await container_of(session, runtime, spec)).id
+
+        return JournalFollower(source.name, host, build, "container", source.path, spool, tell, locate=locate)
     return Follower(source.name, host, build, source.path, spool, tell)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,13 +16,23 @@ from cockpit.bringup.session import Session
 from cockpit.bringup.sources import follower_of, sources_of, spool_of
 from cockpit.cli import exits, show
 from cockpit.cli.verbs import session_for
-from cockpit.logs.follow import follow_spool
+from cockpit.logs.follow import FollowEvent, Full, Gap, HasRoom, Lost, Resumed, Waiting, follow_spool
 from cockpit.logs.log import Log
-from cockpit.logs.printing import Printed, caught_up, print_log, running, since_offset
+from cockpit.logs.printing import (
+    Printed,
+    Write,
+    caught_up,
+    follow_logs,
+    print_log,
+    print_merged,
+    running,
+    since_offset,
+    since_time,
+)
 from cockpit.logs.sanitise import clean
-from cockpit.logs.sources import Source
+from cockpit.logs.sources import Kind, Source
 from cockpit.logs.spool import Spool, SpoolInUse
-from cockpit.model.errors import WrongWordError
+from cockpit.model.errors import CockpitError, WrongWordError
 from cockpit.model.profile import HostSpec, Profile
 from cockpit.model.profile_error import nearest
 
@@ -43,25 +53,56 @@ async def logs(
     raw: bool,
     save: Path | None,
 ) -> int:
-    """Print one log: the serve log of the head's last run, unless told otherwise."""
+    """Print the logs of the last run: the head's serve log and what the other hosts' Ray workers wrote, by time;
+    or the logs that ``host`` and ``source`` name. Exact bytes (``raw``, ``save``) are of one log: the head's,
+    where no host is named."""
     declared = find(profile)
-    spec = _host(declared, host)
+    one = host is not None or raw or save is not None
+    specs = (_host(declared, host),) if one else declared.hosts
     async with session_for(profile, trust=trust) as session:
-        found = await _sources(session, spec)
         if listing:
-            _list(found)
+            spec = _host(declared, host)
+            _list(await _sources(session, spec))
             return exits.DONE
-        chosen = _choose(declared, spec, found, source)
-        why = await _print(session, chosen, since=since, follow=follow, raw=raw, save=save)
-    if why:
-        click.echo(f"{spec.name}: {clean(why)}; shown is what was read before.", err=True)
-        return exits.UNREACHABLE
-    return exits.DONE
+        chosen, whys = await _chosen(session, declared, specs, source)
+        for name, why in whys.items():
+            click.echo(f"{name}: {clean(why)}; its log is not shown.", err=True)
+        with contextlib.ExitStack() as stack:
+            printed = [_opened(session, each, stack, label=len(chosen) > 1) for each in chosen]
+            for name, why in (await _print(printed, stack, since, save, follow=follow, raw=raw)).items():
+                whys[name] = why
+                click.echo(f"{name}: {clean(why)}; shown is what was read before.", err=True)
+    return exits.UNREACHABLE if whys else exits.DONE
 
 
 async def _sources(session: Session, spec: HostSpec) -> tuple[Source, ...]:
     await session.hosts[spec.name].connect()
     return await sources_of(session, spec)
+
+
+async def _chosen(
+    session: Session, profile: Profile, specs: Sequence[HostSpec], name: str | None
+) -> tuple[list[Source], dict[str, str]]:
+    """The log of each host, and why a host's can't be had. Raises what stands in the way of all."""
+    found = await asyncio.gather(*(_sources(session, spec) for spec in specs), return_exceptions=True)
+    chosen: list[Source] = []
+    whys: dict[str, str] = {}
+    errors: list[BaseException] = []
+    for spec, sources in zip(specs, found, strict=True):
+        try:
+            if isinstance(sources, BaseException):
+                raise sources
+            if name is None and spec is not profile.head and not any(each.kind is Kind.RAY for each in sources):
+                continue
+            chosen.append(_choose(profile, spec, sources, name))
+        except NoSuchLogError as error:
+            errors.append(error)
+        except CockpitError as error:
+            errors.append(error)
+            whys[spec.name] = error.message
+    if not chosen and errors:
+        raise errors[0]
+    return chosen, whys
 
 
 def _host(profile: Profile, name: str | None) -> HostSpec:
@@ -111,63 +152,127 @@ def _list(found: tuple[Source, ...]) -> None:
         click.echo(f"{show.safe(name):<44}{size:>20}  {show.safe(each.path)}{show.safe(grant)}")
 
 
-async def _print(
-    session: Session, source: Source, *, since: str | None, follow: bool, raw: bool, save: Path | None
-) -> str:
-    """Bring the spool up to date and print it; "" or why it could not be read to its end.
-
-    Where another cockpit keeps this spool, its copy is printed as it grows.
-    """
+def _opened(session: Session, source: Source, stack: contextlib.ExitStack, *, label: bool) -> Printed:
+    """A log's spool, and what brings it up to date. Where another cockpit keeps this spool, its copy is read."""
     path = spool_of(session, source)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with contextlib.ExitStack() as stack:
-        try:
-            spool = stack.enter_context(Spool(path))
-        except SpoolInUse:
-            spool = None
-        log = Log.open(path, source.name)
-        stack.callback(log.close)
-        printed = Printed(log)
-        if spool is not None:
-            printed.follower = follower_of(session, source, spool, printed.told.put_nowait)
-        start, why = 0, ""
-        if since is not None:
-            async with running([printed]):
-                why = await caught_up(printed) if printed.follower else ""
-            start = _start(log, since)
-        if save is not None:
-            write: Callable[[bytes], object] = stack.enter_context(save.open("wb")).write
+    try:
+        spool = stack.enter_context(Spool(path))
+    except SpoolInUse:
+        spool = None
+    printed = Printed(Log.open(path, f"{source.host}: {source.name}"), label=source.host if label else "")
+    stack.callback(lambda: printed.log.close())
+    if spool is not None:
+        printed.follower = follower_of(session, source, spool, printed.told.put_nowait)
+    return printed
+
+
+async def _print(
+    printed: Sequence[Printed],
+    stack: contextlib.ExitStack,
+    since: str | None,
+    save: Path | None,
+    *,
+    follow: bool,
+    raw: bool,
+) -> dict[str, str]:
+    """Bring the spools up to date and print them; for each that could not be read to its end, why."""
+    whys: dict[str, str] = {}
+    if len(printed) > 1 or since is not None:
+        async with running(printed):
+            whys = await _all_caught_up(printed)
+    write: Callable[[bytes], object] = _write
+    if save is not None:
+        write = stack.enter_context(save.open("wb")).write
+    async with _others_spools(printed, follow=follow):
+        if len(printed) > 1:
+            await _print_several(printed, write, since, follow=follow)
         else:
-            write = _write
-        async with _others_spool(printed, source, path, follow=follow and spool is None):
-            exact = raw or save is not None
-            return await print_log(printed, write, start=start, follow=follow, raw=exact) or why
+            await _print_one(printed[0], write, whys, since, follow=follow, raw=raw or save is not None)
+    return whys
+
+
+async def _all_caught_up(printed: Sequence[Printed]) -> dict[str, str]:
+    followed = [each for each in printed if each.follower]
+    found = await asyncio.gather(*(caught_up(each) for each in followed))
+    return {each.log.name: why for each, why in zip(followed, found, strict=True) if why}
+
+
+async def _print_one(
+    printed: Printed, write: Write, whys: dict[str, str], since: str | None, *, follow: bool, raw: bool
+) -> None:
+    start = _start(printed.log, since) if since is not None else 0
+    why = await print_log(printed, write, start=start, follow=follow, raw=raw, tell=_told)
+    if why:
+        whys[printed.log.name] = why
+
+
+async def _print_several(printed: Sequence[Printed], write: Write, since: str | None, *, follow: bool) -> None:
+    when = None
+    if since is not None:
+        when = next((time for each in printed if (time := since_time(each.log, since)) is not None), None)
+        if when is None:
+            raise _no_time(since)
+    starts = await asyncio.to_thread(print_merged, printed, write, since=when, whole=follow)
+    if follow:
+        async with running(printed):
+            await follow_logs(printed, write, starts, tell=_told)
 
 
 @asynccontextmanager
-async def _others_spool(printed: Printed, source: Source, path: Path, *, follow: bool) -> AsyncIterator[None]:
-    """Tell ``printed`` when another cockpit's spool has grown."""
-    if not follow:
-        yield
-        return
-    watch = asyncio.create_task(follow_spool(source.name, lambda: path.stat().st_size, printed.told.put_nowait))
+async def _others_spools(printed: Sequence[Printed], *, follow: bool) -> AsyncIterator[None]:
+    """Tell when the spools that other cockpits write have grown."""
+    others = [each for each in printed if follow and each.follower is None]
+    watches = [
+        asyncio.create_task(follow_spool(each.log.name, each.log.file.path, each.told.put_nowait))
+        for each in others
+    ]
     try:
         yield
     finally:
-        watch.cancel()
-        await asyncio.wait([watch])
+        for watch in watches:
+            watch.cancel()
+        if watches:
+            await asyncio.wait(watches)
+
+
+def _told(printed: Printed, event: FollowEvent) -> None:
+    """What happens to a log while it is followed, on standard error: never silent."""
+    match event:
+        case Lost(why=why):
+            printed.lost += 1
+            words = f"lost: {why} It is tried again." if printed.lost == 1 else ""
+        case Resumed(after=after):
+            words = f"read again after {after:.1f} s, from where it was left." if printed.lost else ""
+            printed.lost = 0
+        case Gap(mark=mark):
+            words = f"{mark.words()}."
+        case Full(why=why):
+            words = f"{why}. What comes is shown from memory; it stays on the host."
+        case HasRoom():
+            words = "the disk here has room again."
+        case Waiting():
+            words = "there is no such log on the host now; it is picked up when it appears."
+        case _:
+            words = ""
+    if words:
+        click.echo(f"{clean(printed.log.name)}: {clean(words)}", err=True)
 
 
 def _start(log: Log, since: str) -> int:
-    """Where ``--since`` begins: a time of day, a date with it, or a while ago as ``10m``."""
+    """Where ``--since`` begins: a time of day, or a date with it."""
     log.refresh()
     start = since_offset(log, since)
     if start is None:
-        raise NoSuchLogError(
-            f"'{clean(since)}' is no time of this log.",
-            remedy="Write 15:04, 11-30 15:04 or 2026-11-30T15:04:05.",
-        )
+        raise _no_time(since)
     return start
+
+
+def _no_time(since: str) -> NoSuchLogError:
+    return NoSuchLogError(
+        f"'{clean(since)}' is no time of this log.",
+        remedy="Write 15:04, 11-30 15:04 or 2026-11-30T15:04:05.",
+    )
 
 
 def _write(data: bytes) -> None:

@@ -10,6 +10,8 @@ from threading import Lock
 from types import TracebackType
 from typing import Final, Self
 
+from cockpit.logs.held import held_of
+
 BLOCK: Final = 64 * 1024
 _KEPT: Final = 64
 
@@ -19,6 +21,7 @@ class LogFile:
 
     ``size`` is what ``refresh`` last saw. The file may grow; bytes that were read are taken not to change
     (what is followed on a host lands in an append-only spool; ``refresh`` tells when a local file shrank).
+    What a spool holds in memory because the disk is full is read as the file's end.
     Raises ``OSError`` when the file can't be opened.
     """
 
@@ -27,7 +30,9 @@ class LogFile:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._lock = Lock()
-        self.size = os.fstat(self._fd).st_size
+        self._held = held_of(os.fstat(self._fd))
+        self._dropped = self._held.dropped if self._held else 0
+        self.size = self._size_now()
 
     def __enter__(self) -> Self:
         return self
@@ -45,13 +50,34 @@ class LogFile:
 
     def refresh(self) -> bool:
         """Look at the size again; False when the file has become shorter (all that was known of it is void)."""
-        size = os.fstat(self._fd).st_size
-        shrank = size < self.size
+        size = self._size_now()
+        shrank = size < self.size or (self._held is not None and self._held.dropped != self._dropped)
         if shrank:
             with self._lock:
                 self._kept.clear()
         self.size = size
         return not shrank
+
+    def _size_now(self) -> int:
+        status = os.fstat(self._fd)
+        self._held = held_of(status)
+        return max(status.st_size, self._held.end) if self._held else status.st_size
+
+    @property
+    def dropped(self) -> int:
+        """How many bytes are missing before those that are held in memory alone."""
+        return self._dropped
+
+    @property
+    def held_from(self) -> int | None:
+        """Where the bytes begin that are held in memory alone; None where all are on the disk."""
+        return self._held.at if self._held else None
+
+    def _pread(self, size: int, start: int) -> bytes:
+        data = os.pread(self._fd, size, start)
+        if self._held is not None and len(data) < size:
+            data += self._held.read(start + len(data), size - len(data))
+        return data
 
     def moved(self) -> bool:
         """Whether the path now names another file, or none."""
@@ -68,7 +94,7 @@ class LogFile:
             if data is not None and (len(data) == BLOCK or number * BLOCK + len(data) >= self.size):
                 self._kept.move_to_end(number)
                 return data
-        data = os.pread(self._fd, BLOCK, number * BLOCK)
+        data = self._pread(BLOCK, number * BLOCK)
         with self._lock:
             self._kept[number] = data
             if len(self._kept) > _KEPT:
@@ -91,7 +117,7 @@ class LogFile:
     def _read_through(self, start: int, end: int) -> bytes:
         parts: list[bytes] = []
         while start < end:
-            part = os.pread(self._fd, end - start, start)
+            part = self._pread(end - start, start)
             if not part:
                 break
             parts.append(part)
@@ -100,10 +126,9 @@ class LogFile:
 
     def read_into(self, buffer: bytearray, start: int) -> int:
         """Fill ``buffer`` from ``start`` on, past the kept blocks; the number of bytes read, 0 at the end."""
-        return os.preadv(self._fd, [buffer], start) if hasattr(os, "preadv") else self._fill(buffer, start)
-
-    def _fill(self, buffer: bytearray, start: int) -> int:
-        data = os.pread(self._fd, len(buffer), start)
+        if self._held is None and hasattr(os, "preadv"):
+            return os.preadv(self._fd, [buffer], start)
+        data = self._pread(len(buffer), start)
         buffer[: len(data)] = data
         return len(data)
 
@@ -128,7 +153,7 @@ class LogFile:
     def pieces(self, start: int, end: int, size: int = 1 << 20) -> Iterator[bytes]:
         """The exact bytes of ``start`` … ``end``, in pieces of at most ``size``, for copying and saving."""
         while start < end:
-            piece = os.pread(self._fd, min(size, end - start), start)
+            piece = self._pread(min(size, end - start), start)
             if not piece:
                 return
             yield piece

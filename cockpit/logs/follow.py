@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 from cockpit.hosts.errors import AuthenticationFailed, HostConfigError, HostError, HostKeyError
@@ -28,6 +29,7 @@ reader vanished without a trace must not stay."""
 SILENCE: Final = 15.0
 """Seconds without a byte (a follower says every 3 that it lives) after which the link counts as lost."""
 _DELAYS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
+_LOOK_AT_DISK: Final = 1.0
 
 Build = Callable[[str, str], Command]
 """Makes a command of sh text and why it is run: ``Runtime.script`` or ``host_script`` for one host."""
@@ -89,11 +91,22 @@ class Full:
     why: str
 
 
-FollowEvent = Grown | CaughtUp | Gap | Lost | Resumed | Waiting | Full
+@dataclass(frozen=True, slots=True)
+class HasRoom:
+    """The disk here takes bytes again."""
+
+    source: str
+
+
+FollowEvent = Grown | CaughtUp | Gap | Lost | Resumed | Waiting | Full | HasRoom
 
 
 class _StartAnew(Exception):
     """The follower on the host has to be started again, at the spool's end."""
+
+
+class _NoRoom(Exception):
+    """Nothing more can be taken before the disk here has room."""
 
 
 def remote_text(module: str, *arguments: str) -> str:
@@ -127,7 +140,8 @@ class Follower:
         self._lost_since: float | None = time.time()
         self._attempt = 0
         self._gap: Mark | None = None
-        self._told_size = spool.size
+        self._told_size = spool.reached
+        self._full = False
 
     async def run(self) -> None:
         """Follow until cancelled. Raises ``HostKeyError``, ``AuthenticationFailed`` or ``HostConfigError``,
@@ -135,17 +149,24 @@ class Follower:
         while True:
             try:
                 await self._host.connect()
+                await self._prepare()
                 async with self._host.open(self.command()) as stream:
                     await self._pump(stream)
             except _StartAnew:
                 continue
+            except _NoRoom:
+                await self._room()
+                continue
             except (HostKeyError, AuthenticationFailed, HostConfigError) as error:
                 self._lose(error.message)
                 raise
-            except (HostError, TimeoutError, FrameError) as error:
+            except (CockpitError, TimeoutError, FrameError) as error:
                 self._lose(_why(error))
             await asyncio.sleep(_DELAYS[min(self._attempt, len(_DELAYS) - 1)])
             self._attempt += 1
+
+    async def _prepare(self) -> None:
+        """What is to be known before the next start."""
 
     def command(self) -> Command:
         """What runs on the host next."""
@@ -172,35 +193,45 @@ class Follower:
                 raise HostError(self._host.name, await self._ending(stream))
             for frame in frames.feed(data):
                 if isinstance(frame, Data):
-                    self._take(frame.data)
+                    self.spool.append(frame.data)
                 else:
                     self._tell_growth()
                     self._note(frame)
             self._tell_growth()
             if self.spool.full:
                 self._try_disk()
+            self._tell_disk()
 
     def _tell_growth(self) -> None:
-        if self.spool.size != self._told_size:
-            self._told_size = self.spool.size
-            self._tell(Grown(self.source, self.spool.size))
+        if self.spool.reached != self._told_size:
+            self._told_size = self.spool.reached
+            self._tell(Grown(self.source, self.spool.reached))
 
-    def _take(self, data: bytes) -> None:
-        """Put bytes into the spool, or in memory where the disk here is full."""
-        was_full = bool(self.spool.full)
-        if not self.spool.append(data) and not was_full:
-            self._tell(Full(self.source, self.spool.full))
+    def _tell_disk(self) -> None:
+        if bool(self.spool.full) is not self._full:
+            self._full = bool(self.spool.full)
+            self._tell(Full(self.source, self.spool.full) if self._full else HasRoom(self.source))
 
     def _try_disk(self) -> None:
         """See whether the disk here takes bytes again."""
         if not self.spool.retry() and self.spool.dropped and self.spool.has_room():
             self.spool.forget_waiting()
+            self._tell_disk()
             raise _StartAnew
+
+    async def _room(self) -> None:
+        """Wait until the disk here has room for what waits, and for more."""
+        self._tell_disk()
+        while not self.spool.has_room():  # noqa: ASYNC110 - a disk tells nobody that it has room
+            await asyncio.sleep(_LOOK_AT_DISK)
+        if not self.spool.retry():
+            self.spool.forget_waiting()
+        self._tell_disk()
 
     def _note(self, note: Note) -> None:
         match note.kind, note.words:
-            case "F", (device, inode, offset):
-                self._begin(int(device), int(inode), int(offset))
+            case "F", (device, inode, offset, boot):
+                self._begin(int(device), int(inode), int(offset), boot.strip("-"))
             case "G", (kind, size, exact):
                 self._gap = Mark(self.spool.size, kind, int(size), exact == "1")
             case "W", _:
@@ -211,21 +242,19 @@ class Follower:
             case "L", _:
                 raise _StartAnew
             case "E", _:
-                self._tell(CaughtUp(self.source, self.spool.size))
+                self._tell(CaughtUp(self.source, self.spool.reached))
             case "H", _:
                 pass
             case _:
                 raise FrameError(f"{note.kind} {note.words}")
 
-    def _begin(self, device: int, inode: int, offset: int) -> None:
-        if self.spool.waiting or self.spool.dropped:
+    def _begin(self, device: int, inode: int, offset: int, boot: str) -> None:
+        if self.spool.full and not self.spool.retry():
             # What waits in memory belongs before the change: it must be on disk, or be read again, first.
-            self.spool.forget_waiting()
-            raise _StartAnew
+            raise _NoRoom
         self._found()
-        gap = self._gap
+        gap = self.spool.begin(device, inode, offset, self._gap, boot)
         self._gap = None
-        self.spool.begin(device, inode, offset, gap)
         if gap is not None:
             self._tell(Gap(self.source, gap))
 
@@ -261,7 +290,8 @@ def _why(error: Exception) -> str:
 
 class JournalFollower(Follower):
     """Follows a source that has a cursor instead of offsets: the kernel's log (``kind`` ``journal`` or
-    ``kmsg``) or a container's (``container``, ``path`` being its id)."""
+    ``kmsg``) or a container's (``container``, ``path`` being its id). ``locate`` gives the id of the container
+    that has its place now, "" where there is none; it is asked before each start."""
 
     def __init__(
         self,
@@ -274,9 +304,15 @@ class JournalFollower(Follower):
         tell: Callable[[FollowEvent], None],
         *,
         lease: int = LEASE,
+        locate: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
         super().__init__(source, host, build, path, spool, tell, lease=lease)
         self._kind = kind
+        self._locate = locate
+
+    async def _prepare(self) -> None:
+        if self._locate is not None:
+            self._path = await self._locate() or self._path
 
     def command(self) -> Command:
         """What runs on the host next."""
@@ -301,12 +337,12 @@ class JournalFollower(Follower):
                 super()._note(note)
 
 
-async def follow_spool(source: str, spool_file: Callable[[], int], tell: Callable[[FollowEvent], None]) -> None:
+async def follow_spool(source: str, path: Path, tell: Callable[[FollowEvent], None]) -> None:
     """Watch a spool that another cockpit writes: tells its growth, until cancelled."""
     size = -1
     while True:
         with suppress(FileNotFoundError):
-            now = spool_file()
+            now = path.stat().st_size
             if now != size:
                 size = now
                 tell(Grown(source, size))

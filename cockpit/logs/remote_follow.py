@@ -2,7 +2,9 @@
 
 A frame is a line, for D and X with bytes after it:
 
-    F DEV INO OFFSET   the bytes that come next stand at OFFSET of this file
+    F DEV INO OFFSET BOOT
+                       the bytes that come next stand at OFFSET of this file; BOOT is another word after
+                       the host, or the container that holds the file, was restarted
     D SIZE             SIZE bytes of it
     G KIND SIZE EXACT  bytes are missing here: SIZE of them, or at least SIZE where EXACT is 0
     W                  there is no such file (yet, or any more)
@@ -30,6 +32,16 @@ POLL = 0.1
 HEARTBEAT = 3.0
 
 
+def boot() -> str:
+    """Tells one start of this host, or of this container, from another: its kernel's, and its first process's."""
+    try:
+        kernel = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        first = Path("/proc/1/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return f"{kernel}/{first[19]}"
+    except (OSError, IndexError):
+        return "-"
+
+
 class Follower:
     """Follows ``path`` from ``offset`` on."""
 
@@ -44,6 +56,7 @@ class Follower:
         self.waiting = self.at_end = False
         self.fd = -1
         self.context = b""
+        self.boot = boot()
 
     def say(self, line: str, data: bytes = b"") -> None:
         view = memoryview(line.encode() + b"\n" + data)
@@ -100,7 +113,7 @@ class Follower:
         self.context = os.pread(fd, size, offset - size)
         status = os.fstat(fd)
         self.known = (status.st_dev, status.st_ino)
-        self.say(f"F {status.st_dev} {status.st_ino} {offset}")
+        self.say(f"F {status.st_dev} {status.st_ino} {offset} {self.boot}")
 
     def start(self) -> None:
         fd = self.await_file()
@@ -170,7 +183,7 @@ class Follower:
             self.next_file(fd, "rotated", True)
         elif self.waiting:
             self.waiting = False
-            self.say(f"F {status.st_dev} {status.st_ino} {self.offset}")
+            self.say(f"F {status.st_dev} {status.st_ino} {self.offset} {self.boot}")
 
     def follow(self) -> None:
         self.start()

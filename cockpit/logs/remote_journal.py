@@ -183,7 +183,7 @@ def container(out: Out, name: str, cursor: str) -> None:
         command += ["--since", parts[1]]
     out.say("K 1" if same else "K 0")
     if cursor != "-" and not same:
-        out.say("G replaced 0 0")
+        out.say("G remade 0 0")
     skip, skipped_at = (int(parts[2]), parts[1]) if same else (0, "")
     last, count = skipped_at, 0
 
@@ -196,7 +196,19 @@ def container(out: Out, name: str, cursor: str) -> None:
             return None, ""
         return raw + b"\n", f"{full}/{at}/{count}"
 
-    follow(out, [*command, name], take)
+    follow(out, [*command, full], take)
+    while True:
+        asked = ["docker", "inspect", "--format", "{{.State.Running}}", full]
+        found = subprocess.run(asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+        if found.returncode:
+            text = f"the container {full[:12]} was removed".encode()
+            out.say(f"X {len(text)}", text)
+            return
+        if found.stdout.strip() == b"true":
+            out.say("L")
+            return
+        out.idle()
+        time.sleep(1)
 
 
 def main() -> None:

@@ -14,7 +14,6 @@ import json
 import os
 import re
 import shutil
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -22,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from cockpit.logs.held import Held, held_of, hold
 from cockpit.model.errors import CockpitError
 
 CHECKED: Final = 4096
@@ -39,8 +39,9 @@ class SpoolInUse(CockpitError):
 class Mark:
     """Bytes are missing, or the file changed, at offset ``at`` of the spool.
 
-    ``kind`` is truncated, replaced, rotated or gone; ``size`` bytes were lost, or at least as many where
-    ``exact`` is false. A mark with an exact size of 0 says that the file changed and nothing was lost.
+    ``kind`` is truncated, replaced, rotated, gone, remade, restarted or full; ``size`` bytes were lost, or at least as
+    many where ``exact`` is false. A mark with an exact size of 0 says that the file or its host changed and
+    nothing was lost.
     """
 
     at: int
@@ -55,6 +56,9 @@ class Mark:
             "replaced": "the file was replaced on the host",
             "rotated": "the file was rotated on the host",
             "gone": "the source had already dropped them",
+            "remade": "the container was removed, and another has its place",
+            "restarted": "the host, or the container that holds the file, was restarted",
+            "full": "the disk here is full, and they are still on the host",
         }.get(self.kind, self.kind)
         if self.exact and not self.size:
             return f"{what}; nothing is missing"
@@ -65,12 +69,15 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """From offset ``at`` of the spool on, the bytes come from this file on the host, from ``start`` of it."""
+    """From offset ``at`` of the spool on, the bytes come from this file on the host, from ``start`` of it.
+    ``boot`` tells one start of the host, or of the container that holds the file, from another; "" where that
+    is not known."""
 
     at: int
     device: int
     inode: int
     start: int = 0
+    boot: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +130,14 @@ def spool_path(root: Path, profile: str, run: str, host: str, source: str) -> Pa
 
 
 def read_marks(path: Path) -> tuple[Mark, ...]:
-    """The marks of a spool file, for a reader; none where nothing is told of it."""
-    return tuple(_read(_sidecar_path(path)).marks)
+    """The marks of a spool file, for a reader; none where nothing is told of it. What the full disk here could
+    not take, and memory neither, is marked too."""
+    marks = tuple(_read(_sidecar_path(path)).marks)
+    with contextlib.suppress(OSError):
+        held = held_of(path.stat())
+        if held is not None and held.dropped:
+            marks = (*marks, Mark(held.at, "full", held.dropped, True))
+    return marks
 
 
 class Spool:
@@ -144,10 +157,9 @@ class Spool:
         self.size = os.fstat(self._fd).st_size
         self._sidecar = _read(_sidecar_path(path))
         self._forget_lost_tail()
-        self._waiting: deque[bytes] = deque()
-        self._waiting_size = 0
-        self.dropped = 0
-        """Bytes that neither the disk here nor memory could hold; they are read again from the host."""
+        self._held: Held | None = None
+        self._untold = False
+        """Whether the sidecar could not be written: no byte may be, before it is."""
 
     def __enter__(self) -> Self:
         return self
@@ -160,6 +172,7 @@ class Spool:
     def close(self) -> None:
         """Close it; another cockpit may write it then."""
         if self._fd >= 0:
+            self.forget_waiting()
             os.close(self._fd)
             self._fd = -1
 
@@ -171,7 +184,17 @@ class Spool:
     @property
     def waiting(self) -> bytes:
         """The last bytes read that the full disk could not take."""
-        return b"".join(self._waiting)
+        return self._held.first(len(self._held)) if self._held else b""
+
+    @property
+    def dropped(self) -> int:
+        """Bytes that neither the disk here nor memory could hold; they are read again from the host."""
+        return self._held.dropped if self._held else 0
+
+    @property
+    def reached(self) -> int:
+        """How far the source was read, in bytes of the spool: on the disk, in memory, or neither."""
+        return self._held.end + self._held.dropped if self._held else self.size
 
     def _forget_lost_tail(self) -> None:
         """After a power failure here the file may end before what the sidecar tells of."""
@@ -195,15 +218,23 @@ class Spool:
             stretch.start + read, size, sha256(before).hexdigest(), stretch.device, stretch.inode
         )
 
-    def begin(self, device: int, inode: int, offset: int, gap: Mark | None = None) -> None:
-        """What comes next is read from ``offset`` of that file; ``gap`` says what lies between."""
+    def begin(
+        self, device: int, inode: int, offset: int, gap: Mark | None = None, boot: str = ""
+    ) -> Mark | None:
+        """What comes next is read from ``offset`` of that file; ``gap`` says what lies between. Returns the mark
+        that was made: ``gap``, or that the host was restarted since."""
         point = self.resume_point()
-        if gap is None and (point.device, point.inode, point.offset) == (device, inode, offset):
-            return
+        before = self._sidecar.stretches[-1].boot if self._sidecar.stretches else ""
+        if gap is None and before and boot and before != boot:
+            gap = Mark(self.size, "restarted", 0, True)
+        same = (point.device, point.inode, point.offset, before) == (device, inode, offset, boot)
+        if gap is None and same:
+            return None
         if gap is not None:
             self._sidecar.marks.append(gap)
-        self._sidecar.stretches.append(Stretch(self.size, device, inode, offset))
+        self._sidecar.stretches.append(Stretch(self.size, device, inode, offset, boot))
         self._write_sidecar()
+        return gap
 
     # Journals
 
@@ -235,7 +266,9 @@ class Spool:
 
     def append(self, data: bytes) -> bool:
         """Add ``data``; False when the disk is full, and the last bytes are kept in memory alone."""
-        if self._waiting or self.dropped:
+        if self._untold:
+            self._write_sidecar()
+        if self._held is not None or self._untold:
             self._hold(data)
             return False
         left = self._write(data)
@@ -245,28 +278,31 @@ class Spool:
 
     def retry(self) -> bool:
         """Try again what waits in memory; True when all of it is written and nothing was dropped."""
-        while self._waiting and not self.dropped:
-            piece = self._waiting.popleft()
-            left = self._write(piece)
-            self._waiting_size -= len(piece) - len(left)
-            if left:
-                self._waiting.appendleft(left)
-                return False
-        if self.dropped and not self._room():
+        if self._untold:
+            self._write_sidecar()
+        held = self._held
+        if held is None or self._untold:
+            return not self._untold
+        if held.dropped:
             return False
-        return not self.dropped
+        data = held.first(len(held))
+        left = self._write(data)
+        held.written(len(data) - len(left))
+        if left:
+            return False
+        self.forget_waiting()
+        return True
 
     def forget_waiting(self) -> None:
         """Give up what waits in memory: it is read again from the host."""
-        self._waiting.clear()
-        self._waiting_size = self.dropped = 0
-        self.full = ""
+        if self._held is not None:
+            hold(os.fstat(self._fd), None)
+            self._held = None
+        if not self._untold:
+            self.full = ""
 
     def has_room(self) -> bool:
         """Whether the disk takes bytes again."""
-        return self._room()
-
-    def _room(self) -> bool:
         status = os.statvfs(self.path)
         return status.f_bavail * status.f_frsize > 2 * KEPT
 
@@ -287,12 +323,12 @@ class Spool:
         return b""
 
     def _hold(self, data: bytes) -> None:
-        self._waiting.append(data)
-        self._waiting_size += len(data)
-        while self._waiting_size > KEPT:
-            oldest = self._waiting.popleft()
-            self._waiting_size -= len(oldest)
-            self.dropped += len(oldest)
+        if self._held is None:
+            self._held = Held(self.size)
+            hold(os.fstat(self._fd), self._held)
+        self._held.add(data)
+        if len(self._held) > KEPT:
+            self._held.drop(len(self._held) - KEPT // 2)
 
     def _write_sidecar(self) -> None:
         path = _sidecar_path(self.path)
@@ -306,11 +342,18 @@ class Spool:
             }
         )
         new = path.with_suffix(".new")
-        with new.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with new.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            self.full, self._untold = f"{new}: {os.strerror(error.errno)}", True
+            return
         new.replace(path)
+        self._untold = False
 
 
 def _sidecar_path(path: Path) -> Path:

@@ -96,7 +96,7 @@ class Logs:
                 await follower_of(self.session, source, spool, lambda event: self._told(key, event)).run()
         except SpoolInUse:
             self._open(key, path)
-            await follow_spool(source.name, lambda: path.stat().st_size, lambda e: self._told(key, e))
+            await follow_spool(source.name, path, lambda e: self._told(key, e))
         except (HostError, OSError) as error:
             self._tell(f.LookFailed(f"the log {source.name} of {source.host}", str(error)))
         finally:

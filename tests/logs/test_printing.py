@@ -9,8 +9,8 @@ from pathlib import Path
 from cockpit.hosts.factory import open_host
 from cockpit.logs.follow import Follower
 from cockpit.logs.log import Log
-from cockpit.logs.printing import Printed, print_from, print_log, print_merged, since_offset
-from cockpit.logs.spool import Spool
+from cockpit.logs.printing import Printed, Printer, Write, print_log, print_merged, since_offset
+from cockpit.logs.spool import Mark, Spool
 from cockpit.model.command import Command, script
 from tests.hosts.sshd import eventually, spec
 
@@ -21,19 +21,59 @@ def build(text: str, why: str) -> Command:
     return script("spark-1", text, why)
 
 
+def print_all(
+    printed: Printed, write: Write, start: int = 0, *, raw: bool = False, whole: bool = False
+) -> None:
+    printer = Printer(printed, write, start, raw=raw)
+    while printer.print(whole=whole):
+        pass
+
+
 def test_safe_and_exact(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(CONTENT)
     out: list[bytes] = []
     printed = Printed(Log.open(tmp_path / "log"))
-    print_from(printed, out.append, 0)
+    print_all(printed, out.append)
     assert b"".join(out).decode() == "red ␛]2;x␇\n99%\n⟨ff⟩\n"
     out.clear()
-    print_from(printed, out.append, 0, raw=True)
+    print_all(printed, out.append, raw=True)
     assert b"".join(out) == CONTENT
     out.clear()
     printed.label = "spark-1"
-    print_from(printed, out.append, 0)
+    print_all(printed, out.append)
     assert b"".join(out).decode() == "spark-1: red ␛]2;x␇\nspark-1: 99%\nspark-1: ⟨ff⟩\n"
+
+
+def test_many_plain_lines_are_printed_at_once_and_whole(tmp_path: Path) -> None:
+    lines = [f"INFO 11-30 12:00:00 [a.py:1] number {number}" for number in range(30_000)]
+    lines[20_000] = "x" * 700_000
+    lines[20_001] = "\x1b[2J"
+    (tmp_path / "log").write_text("\n".join(lines))
+    for label, whole in (("", False), ("spark-1", False), ("", True)):
+        out: list[bytes] = []
+        print_all(Printed(Log.open(tmp_path / "log"), label=label), out.append, whole=whole)
+        shown = [line.replace("\x1b", "␛") for line in (lines[:-1] if whole else lines)]
+        before = f"{label}: " if label else ""
+        assert b"".join(out).decode() == "".join(f"{before}{line}\n" for line in shown)
+        assert len(out) < 30
+
+
+def test_marks_stand_where_bytes_are_missing(tmp_path: Path) -> None:
+    with Spool(tmp_path / "spool.log") as spool:
+        spool.begin(1, 2, 0)
+        spool.append(b"one\ntwo\n")
+        spool.begin(1, 3, 0, Mark(spool.size, "truncated"))
+        spool.append(b"three\n")
+        out: list[bytes] = []
+        printed = Printed(Log.open(spool.path))
+        print_all(printed, out.append)
+        truncated = (
+            "── the file was truncated on the host; how many bytes are missing here cannot be known ──\n"
+        )
+        assert b"".join(out).decode() == f"one\ntwo\n{truncated}three\n"
+        out.clear()
+        print_merged([printed], out.append)
+        assert b"".join(out).decode() == f"one\ntwo\n{truncated}three\n"
 
 
 def test_since(tmp_path: Path) -> None:
@@ -45,11 +85,18 @@ def test_since(tmp_path: Path) -> None:
 
 def test_two_hosts_by_time(tmp_path: Path) -> None:
     (tmp_path / "1").write_text("INFO 11-30 12:00:00 [a.py:1] one\nINFO 11-30 12:00:09 [a.py:1] three\n")
-    (tmp_path / "2").write_text("INFO 11-30 12:00:05 [a.py:1] two\x1b[2J\n")
+    (tmp_path / "2").write_text("INFO 11-30 12:00:05 [a.py:1] two\x1b[2J\n[a.py:1] unfin")
+    printed = [Printed(Log.open(tmp_path / name), label=name) for name in "12"]
     out: list[bytes] = []
-    print_merged([Printed(Log.open(tmp_path / name), label=name) for name in "12"], out.append)
-    assert [line.decode().rpartition("] ")[2] for line in out] == ["one\n", "two␛[2J\n", "three\n"]
-    assert [line[:3] for line in out] == [b"1: ", b"2: ", b"1: "]
+    assert print_merged(printed, out.append) == [(tmp_path / name).stat().st_size for name in "12"]
+    shown = [line.decode().rpartition("] ")[2] for line in out]
+    assert shown == ["one\n", "two␛[2J\n", "three\n", "unfin\n"]
+    assert [line[:3] for line in out] == [b"1: ", b"2: ", b"1: ", b"2: "]
+    out.clear()
+    assert print_merged(printed, out.append, whole=True)[1] == (tmp_path / "2").stat().st_size - len(
+        "[a.py:1] unfin"
+    )
+    assert len(out) == 3
 
 
 async def test_a_hosts_log_is_caught_up_with_and_followed(tmp_path: Path) -> None:
