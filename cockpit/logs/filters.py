@@ -84,7 +84,7 @@ class LineFilter:
         return [at for at, line in text_lines(data, start, end) if self._stays(line, provisional)]
 
     def _stays(self, text: str, provisional: bool) -> bool:
-        found = self._pattern is None or self._pattern.search(text) is not None
+        found = self._pattern is None or self._pattern.span(text) is not None
         if self._pattern is not None and found is self._wanted.invert and not self._parsing:
             return False
         if not self._parsing:

@@ -6,7 +6,6 @@ before it, so that a page of any place in a file of any size costs the same.
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Final
 from cockpit.logs.layout import LineLayout, Part, row_holding
 from cockpit.logs.lines import Lines, Place
 from cockpit.logs.log import Log
+from cockpit.logs.pattern import GLANCE, Pattern, PatternTooSlow
 from cockpit.logs.sanitise import PLAIN, Sgr
 from cockpit.logs.search import Query
 
@@ -67,7 +67,7 @@ class Page:
         self.raw = False
         self.left = 0
         """The first cell shown when lines are not wrapped."""
-        self._pattern: re.Pattern[str] | None = None
+        self._pattern: Pattern | None = None
         self._layouts: OrderedDict[tuple[int, int, int, bool], LineLayout] = OrderedDict()
 
     def highlight(self, query: Query | None) -> None:
@@ -259,9 +259,15 @@ class Page:
         if self._pattern is None:
             return []
         found: list[tuple[int, int]] = []
-        for match in self._pattern.finditer(text):
-            if match.start() >= end:
-                break
-            if match.end() > start and match.end() > match.start():
-                found.append(match.span())
+        at = 0
+        try:
+            while at < end and (span := self._pattern.span(text, at, GLANCE)) is not None:
+                if span[0] >= end:
+                    break
+                if start < span[1] > span[0]:
+                    found.append(span)
+                at = max(span[1], at + 1)
+        except PatternTooSlow:
+            # The lines it finds are still counted and gone to; what in them it found is not marked.
+            self._pattern = None
         return found

@@ -12,13 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from cockpit.model.errors import CockpitError
+from cockpit.logs.pattern import Pattern, PatternError, expression_pattern, literal_pattern
 
 Buffer = bytes | bytearray
-
-
-class PatternError(CockpitError):
-    """The text typed as a pattern is no regular expression, or is empty."""
 
 
 class Finder(Protocol):
@@ -38,16 +34,10 @@ class Query:
     regex: bool = False
     case: bool = False
 
-    def compiled(self) -> re.Pattern[str]:
+    def compiled(self) -> Pattern:
         """The query as an expression for one line of text. Raises ``PatternError``."""
-        text = self.pattern if self.regex else re.escape(self.pattern)
-        try:
-            return re.compile(text, 0 if self.case else re.IGNORECASE)
-        except (re.error, OverflowError, RecursionError) as error:
-            raise PatternError(
-                f"“{self.pattern}” is no regular expression: {error}.",
-                remedy="Switch to a literal search or mend it.",
-            ) from None
+        make = expression_pattern if self.regex else literal_pattern
+        return make(self.pattern, case=self.case)
 
     def finder(self) -> Finder:
         """The fastest finder for it. Raises ``PatternError``."""
@@ -84,15 +74,18 @@ class Literal:
 
 
 class Expression:
-    """A regular expression, judged line by line; ``required`` are bytes without which no line can match."""
+    """A regular expression, judged line by line; ``required`` are bytes without which no line can match. Raises
+    ``PatternTooSlow`` where it does not come to an end."""
 
-    def __init__(self, pattern: re.Pattern[str], required: bytes = b"") -> None:
+    def __init__(self, pattern: Pattern, required: bytes = b"") -> None:
         self._pattern = pattern
         self._required = Literal(required, True) if required else None
 
     def offsets(self, data: Buffer, start: int, end: int, provisional: bool = False) -> list[int]:
         """One position for each line that matches."""
         if self._required is None:
+            if self._pattern.across:
+                return self._in_text(bytes(data[start:end]).decode("utf-8", "surrogateescape"), start)
             return lines_where(data, start, end, self._place)
         found: list[int] = []
         for hit in self._required.offsets(data, start, end):
@@ -104,11 +97,36 @@ class Expression:
                 found.append(line_start + place)
         return found
 
+    def _in_text(self, text: str, base: int) -> list[int]:
+        """All lines at once: a match that begins in a line and goes past its end is looked for once more, in
+        that line alone."""
+        found: list[int] = []
+        at, counted, plain = 0, 0, text.isascii()
+        while at < len(text) and (span := self._pattern.span(text, at)) is not None:
+            first, last = span
+            line_end = text.find("\n", first)
+            line_end = len(text) if line_end < 0 else line_end
+            if last > line_end:
+                line_start = text.rfind("\n", 0, first) + 1
+                again = self._pattern.span(text[line_start:line_end])
+                first = line_start + again[0] if again else -1
+            elif first == len(text) and text.endswith("\n"):
+                break
+            if first >= 0:
+                base += first - counted if plain else _size(text[counted:first])
+                counted = first
+                found.append(base)
+            at = line_end + 1
+        return found
+
     def _place(self, line: str) -> int | None:
-        match = self._pattern.search(line)
-        if match is None:
-            return None
-        return len(line[: match.start()].encode("utf-8", "surrogateescape"))
+        span = self._pattern.span(line)
+        return None if span is None else _size(line[: span[0]])
+
+
+def _size(text: str) -> int:
+    """How many bytes the text was."""
+    return len(text.encode("utf-8", "surrogateescape"))
 
 
 def lines_where(data: Buffer, start: int, end: int, place: Callable[[str], int | None]) -> list[int]:

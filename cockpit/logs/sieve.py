@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Final
 
 from cockpit.logs.blocks import BLOCK, LogFile
+from cockpit.logs.pattern import PatternTooSlow
 from cockpit.logs.search import Finder
 
 WINDOW: Final = 1024 * 1024
@@ -32,6 +33,8 @@ class Sieve:
     def __init__(self, file: LogFile, finder: Finder, *, window: int = WINDOW, overlap: int = OVERLAP) -> None:
         self.file = file
         self.scanned = 0
+        self.failed = ""
+        """Why the finder gave up after ``scanned``, "" when it did not."""
         self._finder = finder
         self._low = array("H")
         self._ends = array("Q")
@@ -53,18 +56,26 @@ class Sieve:
         """Whether the whole file, as last seen, has been judged."""
         return self.scanned >= self.file.size
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is judged at present: all is, or the finder gave up."""
+        return bool(self.failed) or self.complete
+
     def extend(self, limit: int = SLICE) -> bool:
         """Judge about ``limit`` more bytes (a window at least); False when there was nothing left."""
         before, size = self.scanned, self.file.size
         stop = before + limit
-        if before >= size:
+        if before >= size or self.failed:
             return False
         self._drop_unsettled()
-        while self.scanned < min(stop, size):
-            got = self.file.read_into(self._buffer, self._next)
-            if not got:
-                break
-            self._judge(min(got, size - self._next), size)
+        try:
+            while self.scanned < min(stop, size):
+                got = self.file.read_into(self._buffer, self._next)
+                if not got:
+                    break
+                self._judge(min(got, size - self._next), size)
+        except PatternTooSlow as error:
+            self.failed = error.message
         return self.scanned > before
 
     def _judge(self, got: int, size: int) -> None:

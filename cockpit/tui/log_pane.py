@@ -19,8 +19,9 @@ from textual.widgets import Input, Static
 from cockpit.logs.detail import whole_record
 from cockpit.logs.filters import LEVELS, Filter
 from cockpit.logs.log import Log
+from cockpit.logs.pattern import PatternError
 from cockpit.logs.sanitise import clean, steady
-from cockpit.logs.search import PatternError, Query
+from cockpit.logs.search import Query
 from cockpit.logs.times import find_time, time_at, typed_time, year_of
 from cockpit.tui.log_view import LogView
 

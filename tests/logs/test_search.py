@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 
 from cockpit.logs.blocks import BLOCK, LogFile
 from cockpit.logs.filters import Errors, Filter, Folding
+from cockpit.logs.pattern import Pattern, PatternError
 from cockpit.logs.records import parse_line
-from cockpit.logs.search import Finder, PatternError, Query, required_literal
+from cockpit.logs.search import Finder, Query, required_literal
 from cockpit.logs.sieve import Sieve
 
 PIECES = st.sampled_from(
@@ -34,7 +36,30 @@ PIECES = st.sampled_from(
 CONTENT = st.lists(st.one_of(PIECES, st.binary(max_size=8)), max_size=80).map(b"".join)
 PATTERNS = st.sampled_from(["a", "abc", "aBC", "b", "é", "É", "中", "\x00", " ", "bca", "\udcff"])
 EXPRESSIONS = st.sampled_from(
-    [r"a+b", r"^a", r"c$", r"[^a]b", r"\s", r"a|c", r".", r"(?:ab)+", r"b.?c", r"\w\W", r"bc\.?"]
+    [
+        r"a+b",
+        r"^a",
+        r"c$",
+        r"[^a]b",
+        r"\s",
+        r"a|c",
+        r".",
+        r"(?:ab)+",
+        r"b.?c",
+        r"\w\W",
+        r"bc\.?",
+        r"b[^b]*c",
+        r"a\s*b",
+        r"^$",
+        r"x*",
+        r"\bc",
+        r"(?<!a)b",
+        r"(?<=\s)c|b(?!c)",
+        r"(a|b)\1",
+        r"\Aa|c\Z",
+        r"[^c]++c",
+        r"\na|b",
+    ]
 )
 
 
@@ -266,3 +291,33 @@ def test_the_quick_look_at_a_line_sees_what_the_long_one_does(lines: list[tuple[
             whole.ip,
             whole.rank,
         )
+
+
+SLOW = r"^(a|aa)+$"
+
+
+def test_an_expression_that_backtracks_without_end_is_given_up(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other threads run on meanwhile, and what was found before it stays found."""
+    content = b"aaa\n" * 300_000 + b"a" * 200 + b"b\n"
+    path.write_bytes(content)
+    monkeypatch.setattr(Pattern.span, "__defaults__", (0, 1.0))
+    done = threading.Event()
+    with LogFile(path) as file:
+        sieve = Sieve(file, Query(SLOW, regex=True, case=True).finder())
+
+        def work() -> None:
+            while sieve.extend(1):
+                pass
+            done.set()
+
+        threading.Thread(target=work).start()
+        turns = 0
+        while not done.wait(0.01):
+            turns += 1
+        assert turns > 20, "this thread was let run while the expression was tried"
+        assert "takes too long" in sieve.failed
+        assert sieve.over and not sieve.complete
+        assert len(sieve) > 200_000
+        assert not sieve.extend()
