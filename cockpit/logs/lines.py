@@ -58,6 +58,10 @@ class Lines(Protocol):
         """The position of the line of ``log`` that holds ``offset``, or of the next one shown, or the last."""
         ...
 
+    def after(self, log: Log, position: int) -> int:
+        """The offset in ``log`` of its first line at or after ``position``; the file's end where none is."""
+        ...
+
     def share(self, position: int) -> float:
         """How far down the position is, from 0 to 1."""
         ...
@@ -105,6 +109,10 @@ class FileLines:
         size = self.log.file.size
         return self.log.index.start_of_line(max(0, min(offset, size - 1))) if size else None
 
+    def after(self, log: Log, position: int) -> int:
+        """The position itself."""
+        return position
+
     def share(self, position: int) -> float:
         """By bytes."""
         return position / max(1, self.log.file.size)
@@ -142,6 +150,10 @@ class SievedLines:
         """The line that holds ``offset`` where it is kept, else the next kept."""
         found = self.sieve.next(self.log.index.start_of_line(offset)) if self.log.file.size else None
         return found if found is not None else self.last()
+
+    def after(self, log: Log, position: int) -> int:
+        """The position itself."""
+        return position
 
     def share(self, position: int) -> float:
         """By bytes of the whole file."""

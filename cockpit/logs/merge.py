@@ -2,7 +2,8 @@
 
 A line without a time stays with the line before it in its file. Within one file the order is never changed:
 a line whose clock went back counts as being at the time of the line before. Lines of the same moment come in
-the order of the files. The merged order costs sixteen bytes of memory for each line.
+the order of the files, one that comes late after those of its moment. An unfinished last line stands at the
+very end until it is finished. The merged order costs 32 bytes of memory for each line.
 """
 
 from __future__ import annotations
@@ -10,68 +11,122 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from threading import Lock
 from typing import Final
 
 from cockpit.logs.lines import Place
 from cockpit.logs.log import Log
+from cockpit.logs.sieve import Sieve
 from cockpit.logs.times import time_of, year_of
 
 _SHIFT: Final = 56
 _MASK: Final = (1 << _SHIFT) - 1
 _LOOK: Final = 240
+_CHUNK: Final = 256 * 1024
 SLICE: Final = 20_000
 
 
 class _Tape:
-    """One log, read line by line; ``time`` is that of the line at ``start``."""
+    """One log, read line by line; ``time`` is that of the line at ``start``. With ``keep`` only the lines that
+    the sieve holds come by; the others' times count all the same."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, keep: Sieve | None) -> None:
         self.log = log
         self.year = year_of(log)
         self.start: int | None = None
         self.time = float("-inf")
-        self._next = 0
+        self.next = 0
+        self.starts = array("Q")
+        self.times = array("d")
+        self._keep = keep
+        self._lines: Iterator[tuple[int, bytes]] = iter(())
 
     def load(self) -> bool:
-        """Have a line at hand; False where the file has no further whole line. A last line without its
-        ``\\n`` counts once it has been given its end."""
-        if self.start is not None:
-            return True
-        file = self.log.file
-        end = self.log.index.end_of_line(self._next) if self._next < file.size else file.size
-        if end >= file.size:
-            return False
-        self.start = self._next
-        head = file.read(self.start, min(end, self.start + _LOOK)).decode("utf-8", "replace")
-        found = time_of(head, self.year)
-        if found is not None:
-            self.time = max(self.time, found)
-        self._next = end + 1
+        """Have a line at hand; False where the file has no further whole line, or the sieve has not come to
+        it. A last line without its ``\\n`` counts once it has been given its end."""
+        while self.start is None:
+            found = next(self._lines, None)
+            if found is None:
+                if not self._read():
+                    return False
+                continue
+            start, head = found
+            told = time_of(head.decode("utf-8", "replace"), self.year)
+            if told is not None and told > self.time:
+                self.time = told
+            if self._keep is None or self._keep.next(start) == start:
+                self.start = start
         return True
+
+    def take(self) -> int:
+        """The line at hand, which is merged now."""
+        start, self.start = self.start or 0, None
+        self.starts.append(start)
+        self.times.append(self.time)
+        return start
+
+    def _read(self) -> bool:
+        """Read on; False where no whole line follows."""
+        file, start = self.log.file, self.next
+        end = file.size if self._keep is None or self._keep.complete else self._keep.scanned
+        data = file.read(start, min(end, start + _CHUNK))
+        size = data.rfind(b"\n") + 1
+        if size:
+            self._lines = _heads(data[:size], start)
+            self.next = start + size
+            return True
+        stop = self.log.index.end_of_line(start) if start < end else end
+        if stop >= end:
+            return False
+        self._lines = iter([(start, data[:_LOOK])])
+        self.next = stop + 1
+        return True
+
+    @property
+    def unfinished(self) -> int | None:
+        """Where the unfinished last line begins, once all before it is merged."""
+        if self.start is not None or self.next >= self.log.file.size:
+            return None
+        return self.next if self._keep is None or self._keep.next(self.next) is not None else None
+
+
+def _heads(data: bytes, start: int) -> Iterator[tuple[int, bytes]]:
+    """The beginnings of whole lines, each with its offset."""
+    at = 0
+    while at < len(data):
+        end = data.find(b"\n", at)
+        yield start + at, data[at : min(end, at + _LOOK)]
+        at = end + 1
 
 
 class Merge:
-    """The merged order of ``logs``. One thread extends, others read."""
+    """The merged order of ``logs``; with ``keeps``, a sieve for each, only of the lines that these hold. One
+    thread extends, others read."""
 
-    def __init__(self, logs: Sequence[Log]) -> None:
+    def __init__(self, logs: Sequence[Log], keeps: Sequence[Sieve] | None = None) -> None:
         self.logs = tuple(logs)
-        self._tapes = [_Tape(log) for log in logs]
+        self._tapes = [_Tape(log, keeps[number] if keeps else None) for number, log in enumerate(logs)]
         self._keys = array("Q")
         self._times = array("d")
+        self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self._keys)
 
+    @property
+    def left(self) -> int:
+        """How many bytes are still to be merged."""
+        return sum(max(0, tape.log.file.size - tape.next) for tape in self._tapes if tape.unfinished is None)
+
     def extend(self, lines: int = SLICE) -> bool:
         """Merge about ``lines`` more lines; False when there were none."""
         for done in range(lines):
-            loaded = [number for number, tape in enumerate(self._tapes) if tape.load()]
+            loaded = [(tape.time, number) for number, tape in enumerate(self._tapes) if tape.load()]
             if not loaded:
                 return done > 0
-            number = min(loaded, key=lambda each: (self._tapes[each].time, each))
-            tape = self._tapes[number]
-            self._insert(tape.time, number << _SHIFT | (tape.start or 0))
-            tape.start = None
+            time, number = min(loaded)
+            with self._lock:
+                self._insert(time, number << _SHIFT | self._tapes[number].take())
         return True
 
     def _insert(self, time: float, key: int) -> None:
@@ -93,9 +148,46 @@ class Merge:
         """The first line at ``time`` or later."""
         return bisect_left(self._times, time)
 
+    def tails(self) -> list[tuple[int, int]]:
+        """The unfinished last lines: which log, and where it starts there."""
+        found = [(number, tape.unfinished) for number, tape in enumerate(self._tapes)]
+        return [(number, start) for number, start in found if start is not None]
+
+    def place_of(self, log: int, line: int) -> int:
+        """Where in the merged order line ``line`` (from 0, of those merged) of a log stands."""
+        with self._lock:
+            tape = self._tapes[log]
+            key, time = log << _SHIFT | tape.starts[line], tape.times[line]
+            low = bisect_left(self._times, time)
+            return self._keys.index(key, low, bisect_right(self._times, time, low))
+
+    def line_at(self, log: int, start: int) -> int:
+        """How many of a log's merged lines begin before ``start``."""
+        return bisect_left(self._tapes[log].starts, start)
+
+    def merged(self, log: int) -> int:
+        """How many lines of a log are merged."""
+        return len(self._tapes[log].starts)
+
+    def start_of(self, log: int, line: int) -> int:
+        """Where line ``line`` (from 0, of those merged) of a log begins in its file."""
+        return self._tapes[log].starts[line]
+
+    def passed(self, log: int, number: int) -> int:
+        """How many of a log's merged lines stand before number ``number`` of the merged order."""
+        low, high = 0, self.merged(log)
+        while low < high:
+            middle = (low + high) // 2
+            if self.place_of(log, middle) < number:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
 
 class MergedLines:
-    """A ``Merge`` as ``lines.Lines``; a position is the number in the merged order, from 0."""
+    """A ``Merge`` as ``lines.Lines``; a position is the number in the merged order, from 0. The unfinished last
+    lines have the numbers after the last."""
 
     def __init__(self, merge: Merge) -> None:
         self.merge = merge
@@ -103,15 +195,17 @@ class MergedLines:
 
     def first(self) -> int | None:
         """The first line."""
-        return 0 if len(self.merge) else None
+        return 0 if self.last() is not None else None
 
     def last(self) -> int | None:
-        """The last line merged so far."""
-        return len(self.merge) - 1 if len(self.merge) else None
+        """The last line there is so far."""
+        count = len(self.merge) + len(self.merge.tails())
+        return count - 1 if count else None
 
     def next(self, position: int) -> int | None:
         """The line after this one."""
-        return position + 1 if position + 1 < len(self.merge) else None
+        last = self.last()
+        return position + 1 if last is not None and position < last else None
 
     def previous(self, position: int) -> int | None:
         """The line before this one."""
@@ -119,28 +213,36 @@ class MergedLines:
 
     def place(self, position: int) -> Place:
         """Where the line is."""
-        number, start = self.merge.at(position)
+        if position < len(self.merge):
+            number, start = self.merge.at(position)
+        else:
+            tails = self.merge.tails()
+            number, start = (
+                tails[min(position - len(self.merge), len(tails) - 1)] if tails else self.merge.at(-1)
+            )
         log = self.logs[number]
         return Place(log, start, log.index.end_of_line(start))
 
     def near(self, log: Log, offset: int) -> int | None:
-        """The line of ``log`` that holds ``offset``, or the next of it, or the last: lines of one log stand in
-        its own order, so that halving finds it."""
-        wanted = self.logs.index(log)
-        low, high = 0, len(self.merge)
+        """The line of ``log`` that holds ``offset``, or the next of it, or the last of all."""
+        number = self.logs.index(log)
         start = log.index.start_of_line(offset) if log.file.size else 0
-        while low < high:
-            middle = (low + high) // 2
-            probe = middle
-            while probe < high and self.merge.at(probe)[0] != wanted:
-                probe += 1
-            if probe == high or self.merge.at(probe)[1] >= start:
-                high = middle
-            else:
-                low = probe + 1
-        while low < len(self.merge) and self.merge.at(low)[0] != wanted:
-            low += 1
-        return low if low < len(self.merge) else self.last()
+        line = self.merge.line_at(number, start)
+        if line < self.merge.merged(number):
+            return self.merge.place_of(number, line)
+        tails = [tail for tail, _ in self.merge.tails()]
+        return len(self.merge) + tails.index(number) if number in tails else self.last()
+
+    def after(self, log: Log, position: int) -> int:
+        """The offset in ``log`` of its first line at or after ``position``; the file's end where none is."""
+        number = self.logs.index(log)
+        line = self.merge.passed(number, position)
+        if line < self.merge.merged(number):
+            return self.merge.start_of(number, line)
+        for at, (tail, start) in enumerate(self.merge.tails(), len(self.merge)):
+            if tail == number and at >= position:
+                return start
+        return log.file.size
 
     def share(self, position: int) -> float:
         """By lines."""

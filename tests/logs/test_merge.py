@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cockpit.logs.filters import Filter
 from cockpit.logs.lines import Place
 from cockpit.logs.log import Log
 from cockpit.logs.merge import Merge, MergedLines, merged_lines
+from cockpit.logs.search import Query
+from cockpit.logs.sieve import Sieve
 from cockpit.logs.times import find_time, time_of, typed_time, year_of
 
 NOON = float(timegm((2026, 11, 30, 12, 0, 0)))
@@ -109,6 +112,46 @@ def test_a_late_line_finds_its_place(tmp_path: Path) -> None:
     assert [text(lines.place(number)) for number in range(len(merge))] == ["a1", "b2", "b3", "a5", "b6"]
 
 
+def test_unfinished_last_lines_stand_at_the_end(tmp_path: Path) -> None:
+    one = opened(tmp_path / "1", line(1, "a1") + "weights 10%\r20%")
+    two = opened(tmp_path / "2", line(2, "b2") + "unfin")
+    merge = Merge([one, two])
+    while merge.extend():
+        pass
+    lines = MergedLines(merge)
+    last = lines.last()
+    assert last == 3 and lines.next(last) is None
+    assert [text(lines.place(number)) for number in range(4)] == ["a1", "b2", "weights 10%\r20%", "unfin"]
+    assert lines.near(two, two.file.size - 1) == 3
+    with (tmp_path / "2").open("a") as file:
+        file.write("ished\n" + line(3, "b3"))
+    two.refresh()
+    while merge.extend():
+        pass
+    assert [text(lines.place(number)) for number in range(5)] == [
+        "a1",
+        "b2",
+        "unfinished",
+        "b3",
+        "weights 10%\r20%",
+    ]
+
+
+def test_only_the_lines_that_filters_keep(tmp_path: Path) -> None:
+    one = opened(tmp_path / "1", line(1, "a1") + line(3, "drop") + "still 3\n" + line(5, "a5"))
+    two = opened(tmp_path / "2", line(2, "b2") + line(4, "drop") + line(6, "b6"))
+    wanted = Filter(Query("drop"), invert=True)
+    sieves = [Sieve(log.file, wanted.finder()) for log in (one, two)]
+    merge = Merge([one, two], sieves)
+    assert not merge.extend(), "nothing is known to be kept yet"
+    while any(sieve.extend() for sieve in sieves):
+        continue
+    while merge.extend():
+        pass
+    lines = MergedLines(merge)
+    assert [text(lines.place(number)) for number in range(len(merge))] == ["a1", "b2", "still 3", "a5", "b6"]
+
+
 @settings(max_examples=100, deadline=None)
 @given(logs=st.lists(st.lists(st.one_of(st.integers(0, 50), st.none()), max_size=25), min_size=1, max_size=3))
 def test_every_line_once_in_its_files_order(
@@ -135,5 +178,8 @@ def test_every_line_once_in_its_files_order(
         assert [log.index.number_at(place.start) for place in own] == list(range(1, len(seconds) + 1))
         for place in own:
             assert lines.near(log, place.start) == places.index(place)
+        for position in range(len(places)):
+            coming = [place.start for place in places[position:] if place.log is log]
+            assert lines.after(log, position) == (coming[0] if coming else log.file.size)
     for log in opened_logs:
         log.close()
