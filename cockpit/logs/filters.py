@@ -64,6 +64,14 @@ class Filter:
         return ", ".join(parts)
 
 
+class Nothing:
+    """Finds no line."""
+
+    def offsets(self, data: Buffer, start: int, end: int, provisional: bool = False) -> list[int]:
+        """None."""
+        return []
+
+
 class LineFilter:
     """The starts of the lines that a ``Filter`` lets through."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -15,9 +16,12 @@ from textual.strip import Strip
 from cockpit.logs.layout import cells_of
 from cockpit.logs.page import Piece, Row
 from cockpit.logs.records import parse_line
-from cockpit.logs.sanitise import PLAIN, Colour, Sgr
+from cockpit.logs.sanitise import PLAIN, Colour, Sgr, steady
 
-LOOKS: Final = ("gutter", "marked", "hit", "cursor", "error", "warning", "prefix", "gap")
+LOOKS: Final = (
+    *("gutter", "marked", "hit", "cursor", "error", "warning", "prefix", "gap"),
+    *("label-0", "label-1", "label-2", "label-3"),
+)
 """The component classes of the view, without their ``log--``."""
 
 _LEVEL: Final = re.compile(r"\b(?:(ERROR|CRITICAL|FATAL|Traceback)|(WARNING|WARN))\b")
@@ -60,6 +64,23 @@ def looks_of(base: Style, styles: Mapping[str, Style]) -> dict[str, Style]:
     return {"base": base, **looks}
 
 
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a log is called, in its look, before each of its lines in ``width`` cells."""
+
+    text: str
+    look: str
+    width: int
+
+    @property
+    def cells(self) -> str:
+        """The text in its width: its beginning, where it is too long."""
+        text = steady(self.text)
+        while cells_of(text) > self.width:
+            text = text[:-1]
+        return text + " " * (self.width - cells_of(text) + 1)
+
+
 class Painter:
     """Turns rows into strips. ``looks`` maps the names of ``LOOKS``, and ``base``, to styles."""
 
@@ -71,12 +92,23 @@ class Painter:
         self._width = width
         self._digits = digits
 
-    def strip(self, row: Row, *, number: int | None, marked: bool, selected: bool, count: int = 0) -> Strip:
+    def strip(
+        self,
+        row: Row,
+        *,
+        number: int | None,
+        marked: bool,
+        selected: bool,
+        count: int = 0,
+        label: Label | None = None,
+    ) -> Strip:
         """One row; ``count`` is how many equal lines it stands for."""
         self._looks = self._selected_looks if selected else self._plain_looks
         self._base = self._looks["base"]
         segments = self._gutter(row, number, marked, selected)
-        room = self._width - gutter_width(self._digits)
+        if label is not None:
+            segments.append(Segment(label.cells, self._looks[label.look]))
+        room = self._width - gutter_width(self._digits, label.width if label else 0)
         if row.mark:
             text = f"── {row.mark} ──"[:room]
             segments.append(Segment(text, self._looks["gap"]))
@@ -119,6 +151,7 @@ class Painter:
         return Segment(piece.text, style + self._looks["hit"] if piece.hit else style)
 
 
-def gutter_width(digits: int) -> int:
-    """The cells beside a line's text: a sign, the number and a flag before it, a flag after it."""
-    return digits + 3
+def gutter_width(digits: int, label: int = 0) -> int:
+    """The cells beside a line's text: a sign, the number, a flag and the log's label before it, a flag after
+    it."""
+    return digits + 3 + (label + 1 if label else 0)

@@ -22,7 +22,8 @@ from cockpit.logs.log import Log
 from cockpit.logs.pattern import PatternError
 from cockpit.logs.sanitise import clean, steady
 from cockpit.logs.search import Query
-from cockpit.logs.times import find_time, time_at, typed_time, year_of
+from cockpit.logs.times import time_at, typed_time, year_of
+from cockpit.tui.log_set import FILTER, LogSet
 from cockpit.tui.log_view import LogView
 
 MOST_COPIED: Final = 1024 * 1024
@@ -110,12 +111,12 @@ class LogPane(Vertical):
         Binding("escape", "back", "Back", show=False),
     ]
 
-    def __init__(self, log: Log, *, title: str = "", id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, logs: Log | LogSet, *, title: str = "", id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self.title = title or log.name
+        self._first = logs if isinstance(logs, LogSet) else LogSet([logs])
+        self.title = title or " + ".join(self._first.labels)
         self._asking = ""
         self._notice = ""
-        self._first = log
 
     def compose(self) -> ComposeResult:
         """The view, the detail, the prompt, the status line."""
@@ -153,31 +154,35 @@ class LogPane(Vertical):
 
     def _status(self) -> Iterator[str]:
         view = self.view
-        index = view.shown.index
+        log, logs = view.shown, view.logs
         yield f" {self.title}"
         yield self._notice
         place = view.current
         if place is not None and place.number is not None:
-            more = "" if index.complete else "+"
-            yield f"line {place.number:,} of {index.lines:,}{more}"
-        if not index.complete:
-            yield f"counting {100 * index.indexed // max(1, view.shown.file.size)} %"
+            more = "" if log.index.complete else "+"
+            of = f" of {logs.labels[logs.logs.index(log)]}" if logs.several else ""
+            yield f"line {place.number:,} of {log.index.lines:,}{more}{of}"
+        if not logs.complete:
+            yield f"{'merging' if logs.several else 'counting'} {100 * logs.done:.0f} %"
         if view.following:
             yield "following"
         elif view.new_bytes:
             count = view.new_lines
             yield f"paused, {view.new_bytes:,} new bytes" if count is None else f"paused, {count:,} new lines"
         if view.filter is not None:
-            sieve = view.work.sieves.get("filter")
-            yield f"only {view.filter.words()}: {len(sieve) if sieve else 0:,} lines"
+            kept = logs.sieves.get(FILTER, ())
+            yield f"only {view.filter.words()}: {sum(len(sieve) for sieve in kept):,} lines"
+            yield next((sieve.failed for sieve in kept if sieve.failed), "")
         found = view.found_so_far()
         if view.wanted is not None and found is not None:
-            at, count, complete = found
-            yield f"“{view.wanted.pattern}”: {f'{at:,} of ' if at else ''}{count:,}{'' if complete else '+'}"
+            at = f"{found.at:,} of " if found.at else ""
+            yield f"“{view.wanted.pattern}”: {at}{found.hits:,}{'' if found.complete else '+'}"
+            yield found.failed
         yield "wrapped" if view.page.wrap else (f"from column {view.page.left + 1}" if view.page.left else "")
         yield "raw" if view.page.raw else ""
         yield "folded" if view.folded else ""
-        yield f"{len(view.shown.marks)} gaps" if view.shown.marks else ""
+        gaps = sum(len(each.marks) for each in logs.logs)
+        yield f"{gaps} gap{'s' if gaps > 1 else ''}" if gaps else ""
 
     # The prompt
 
@@ -241,7 +246,7 @@ class LogPane(Vertical):
         if wanted is None:
             self._notice = f"“{text}” is neither a line number nor a time of this log."
         else:
-            view.go_to(find_time(view.shown, wanted, year))
+            view.go_to_time(wanted)
 
     # Copying and saving
 
@@ -251,12 +256,13 @@ class LogPane(Vertical):
         place = view.current
         if place is None:
             return None
-        others = [at for at in view.marks if at != place.start]
+        own = view.logs.logs.index(place.log)
+        others = [at for log, at in view.marks if log == own and at != place.start]
         start, end = place.start, place.end
         if others:
             nearest = min(others, key=lambda at: abs(at - place.start))
-            start, end = min(start, nearest), max(end, view.shown.index.end_of_line(nearest))
-        return start, min(end + 1, view.shown.file.size)
+            start, end = min(start, nearest), max(end, place.log.index.end_of_line(nearest))
+        return start, min(end + 1, place.log.file.size)
 
     def action_copy(self) -> None:
         """Copy the selected line, or all from the nearest mark to it, through the terminal (OSC 52)."""
