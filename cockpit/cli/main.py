@@ -104,6 +104,30 @@ def check(profile: str, measure: bool, as_json: bool, trust: tuple[str, ...]) ->
 
 @cockpit.command()
 @profile_argument
+@click.option(
+    "--only",
+    type=click.Choice(["folders", "leftovers", "image", "model", "cache"]),
+    help="Prepare only this.",
+)
+@click.option("--plan", is_flag=True, help="Show what would be done, with its commands, and do nothing.")
+@click.option("--yes", is_flag=True, help="Do everything that is shown, without a question.")
+@json_option
+@trust_option
+def prepare(
+    profile: str, only: str | None, plan: bool, yes: bool, as_json: bool, trust: tuple[str, ...]
+) -> None:
+    """Make so what preflight found missing: folders, image, model, page cache, leftovers.
+
+    Each task is shown with its exact commands, and asked about. Ctrl+C ends a copy; it goes on where it was the
+    next time.
+    """
+    from cockpit.cli.prepare import prepare as verb
+
+    exits.leave(asyncio.run(verb(profile, only=only, yes=yes, plan=plan, as_json=as_json, trust=trust)))
+
+
+@cockpit.command()
+@profile_argument
 @click.option("--deep", is_flag=True, help="Let vLLM build its engine configuration too.")
 @click.option("--fix", is_flag=True, help="Make the changes that mend errors and warnings, in the profile.")
 @click.option(

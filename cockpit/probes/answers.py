@@ -19,13 +19,14 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
-    """An image on a host; ``id`` is "" where it is missing."""
+    """An image on a host; ``id`` is "" where it is missing. ``size`` in bytes, as the engine counts it."""
 
     id: str = ""
     digests: tuple[str, ...] = ()
     layers: tuple[str, ...] = ()
     arch: str = ""
     error: str = ""
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,4 +158,5 @@ def _image(image: dict[str, Any]) -> ImageFacts:
         layers=tuple(str(layer) for layer in image.get("layers", ())),
         arch=str(image.get("arch", "")),
         error=str(image["error"]),
+        size=int(image.get("size", 0)),
     )

@@ -116,7 +116,7 @@ def image(asked: Asked) -> Iterable[Verdict]:
             )
         else:
             yield ready("image", name, f"{reference} ({facts.image.id.removeprefix('sha256:')[:12]}).")
-    if not _same(tuple(there.values())):
+    if not same_image(tuple(there.values())):
         told = ", ".join(f"{found.id.removeprefix('sha256:')[:12]} on {name}" for name, found in there.items())
         why = "Ranks of two builds can differ in their kernels and their NCCL."
         head, *others = there
@@ -138,7 +138,7 @@ def _runs(image_arch: str, arch: str) -> bool:
     return not image_arch or names.get(image_arch, image_arch) == arch
 
 
-def _same(images: tuple[ImageFacts, ...]) -> bool:
+def same_image(images: tuple[ImageFacts, ...]) -> bool:
     """One image: by id, by a digest in common, else by its layers (``docker import`` makes ids of its own)."""
     if len({found.id for found in images}) <= 1 or set.intersection(*(set(found.digests) for found in images)):
         return True

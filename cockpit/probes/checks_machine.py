@@ -60,8 +60,7 @@ def kernel(asked: Asked) -> Iterable[Verdict]:
 def memory(asked: Asked) -> Iterable[Verdict]:
     """What is available now is enough for what vLLM will ask for; a GPU with memory of its own and a build for
     the CPU are not judged."""
-    share = asked.profile.serve.flags.get("gpu-memory-utilization", UTILISATION)
-    share = float(share) if isinstance(share, int | float) else UTILISATION
+    share = _share(asked)
     for name, facts in asked.machines.items():
         told = (
             f"{facts.available / GIB:.1f} of {facts.total / GIB:.1f} GiB available, "
@@ -73,7 +72,7 @@ def memory(asked: Asked) -> Iterable[Verdict]:
         elif facts.available < wanted:
             why = f"GPU and host share this memory, and vLLM asks for {share:g} of it: {wanted / GIB:.1f} GiB."
             yield blocked("memory", name, told, why, f"On {name}: ps -eo pid,rss,args --sort=-rss | head")
-        elif facts.memory.get("MemFree", 0) < wanted:
+        elif cache_in_the_way(asked, name):
             why = "vLLM's start-up check counts free memory, and the page cache is in the way (vllm#48140)."
             yield Verdict("memory", (name,), Grade.SLOW, told, why, f"On {name}: {DROP}")
         else:
@@ -83,6 +82,19 @@ def memory(asked: Asked) -> Iterable[Verdict]:
             why = "What is swapped out comes back while weights load, and both wait for the disk."
             remedy = f"On {name}: sudo swapoff -a && sudo swapon -a"
             yield Verdict("swap", (name,), Grade.SLOW, observed, why, remedy)
+
+
+def _share(asked: Asked) -> float:
+    """The share of memory that vLLM will ask for."""
+    share = asked.profile.serve.flags.get("gpu-memory-utilization", UTILISATION)
+    return float(share) if isinstance(share, int | float) else UTILISATION
+
+
+def cache_in_the_way(asked: Asked, name: str) -> bool:
+    """Whether enough memory is available, and too little of it free: the page cache has the rest."""
+    facts = asked.machines[name]
+    wanted = int(_share(asked) * facts.total)
+    return _unified(asked, name) and facts.memory.get("MemFree", 0) < wanted <= facts.available
 
 
 def _unified(asked: Asked, name: str) -> bool:

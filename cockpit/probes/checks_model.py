@@ -51,7 +51,7 @@ def _incomplete(asked: Asked, name: str, found: ModelFacts, having: str) -> Verd
     remedy = _copy(asked, name, having, found.path) or _download(asked, name, found)
     if found.locked:
         why = _EVERY + " It does so as the user that vLLM runs as."
-        folder = _word(_on_host(asked, found.path.partition("/snapshots/")[0]))
+        folder = _word(host_path(asked, found.path.partition("/snapshots/")[0]))
         return blocked("model", name, observed, why, f"On {name}: sudo chmod -R a+rX {folder}")
     if found.kind == "hub" and not found.offline and not (found.damaged or found.wrong):
         why = _EVERY + " vLLM will download what is missing first."
@@ -80,7 +80,7 @@ def _lack(found: ModelFacts) -> str:
 
 def _download(asked: Asked, name: str, found: ModelFacts) -> str:
     if found.kind == "local":
-        return f"On {name}: put the model into {_on_host(asked, found.path)}, or change serve.model"
+        return f"On {name}: put the model into {host_path(asked, found.path)}, or change serve.model"
     return (
         f"On {name}: hf download {shlex.quote(asked.profile.serve.model)}  (pip install huggingface_hub has hf)"
     )
@@ -90,7 +90,7 @@ def _copy(asked: Asked, name: str, having: str, path: str) -> str:
     """From the host that has it, over the fabric. A snapshot's links lead out of it: its model's folder."""
     if not having or having == name:
         return ""
-    folder = _on_host(asked, path.partition("/snapshots/")[0]).rstrip("/")
+    folder = host_path(asked, path.partition("/snapshots/")[0]).rstrip("/")
     spec = asked.profile.host(name)
     target = spec.fabric.address if spec.fabric else name
     parent = folder.rpartition("/")[0] + "/"
@@ -101,7 +101,7 @@ def _word(path: str) -> str:
     return f"~/{shlex.quote(path[2:])}" if path.startswith("~/") else shlex.quote(path)
 
 
-def _on_host(asked: Asked, path: str) -> str:
+def host_path(asked: Asked, path: str) -> str:
     """The path on the host of what a container sees at ``path``."""
     for mount in asked.docker.mounts if asked.docker else ():
         source, target = mount.split(":")[:2]

@@ -81,6 +81,7 @@ def docker(image: str) -> dict[str, Any]:
             "digests": sorted(digest.partition("@")[2] for digest in about.get("RepoDigests") or []),
             "layers": (about.get("RootFS") or {}).get("Layers") or [],
             "arch": about.get("Architecture", ""),
+            "size": about.get("Size", 0),
             "error": "",
         },
     }

@@ -1,0 +1,190 @@
+"""Bytes on their way from one host to another: a command that offers on one, a command that takes on the other.
+
+Both are streams, so that they end with the cockpit. A link that is cut ends both; they are started again, for as
+long as anything still comes through now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from cockpit.bringup.errors import StepError, StepFailed, StepUnreachable
+from cockpit.bringup.preparation.pace import Pace
+from cockpit.bringup.preparation.task import Task, TaskProgress, Tell
+from cockpit.bringup.session import Session
+from cockpit.hosts.errors import HostError
+from cockpit.hosts.host import Stream
+from cockpit.hosts.quoting import join
+from cockpit.model.command import Command
+
+ONE_TIME = "SPARK_COCKPIT_ONE_TIME"
+"""The name of a copy's secret, as plans show it."""
+
+LISTENING = 20.0
+"""Seconds in which the offering end must listen."""
+
+PATIENCE = 180.0
+"""Seconds without a byte, the attempts counted in, after which a copy is given up."""
+
+PAUSE = 2.0
+"""Seconds between two attempts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a piece of the taking end's output says: how much there is, and how it ended, where it has."""
+
+    done: int | None = None
+    status: int | None = None
+    said: str = ""
+
+
+Parser = Callable[[bytes], Heard | None]
+"""Reads one piece of output, cut at line breaks and carriage returns; None where it says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """How bytes are moved. ``base`` bytes are there already; ``again`` tells whether an attempt that broke off
+    may be followed by another."""
+
+    offer: Command
+    take: Command
+    parse: Parser
+    total: int | None
+    base: int = 0
+    again: bool = True
+
+
+async def move(session: Session, task: Task, how: Move, tell: Tell, patience: float = PATIENCE) -> None:
+    """Bring the bytes over; raises ``StepError``."""
+    until, furthest = time.monotonic() + patience, -1
+    while True:
+        session.secrets[ONE_TIME] = secrets.token_hex(32)
+        attempt = Attempt(session, task, how, tell)
+        try:
+            await attempt.run()
+            return
+        except StepError as error:
+            if attempt.furthest > furthest:
+                until, furthest = time.monotonic() + patience, attempt.furthest
+            if not (how.again and attempt.broken) or time.monotonic() > until:
+                raise
+            told = max(0, furthest)
+            tell(TaskProgress(task, told, how.total, doing=f"the link broke, trying again: {error.message}"))
+        finally:
+            session.secrets.pop(ONE_TIME, None)
+        await asyncio.sleep(PAUSE)
+        for host in (how.offer.host, how.take.host):
+            with suppress(HostError):
+                await session.hosts[host].connect()
+
+
+class Attempt:
+    """One attempt. ``broken`` tells that the link was the reason for its end."""
+
+    def __init__(self, session: Session, task: Task, how: Move, tell: Tell) -> None:
+        self.session, self.task, self.how, self.tell = session, task, how, tell
+        self.furthest = -1
+        self.broken = False
+        self.pace = Pace()
+        self.last = Heard()
+        self.lines: list[str] = []
+
+    async def run(self) -> None:
+        """Both ends, until the taking one has ended."""
+        how = self.how
+        hosts = self.session.hosts
+        try:
+            async with hosts[how.offer.host].open(how.offer) as offering:
+                await self._listens(offering)
+                async with hosts[how.take.host].open(how.take) as taking:
+                    status = await self._follow(taking)
+                    said = self.last.said or taking.error_text or "\n".join(self.lines[-3:])
+                if status:
+                    # The offering end may know better why.
+                    raise self._failed(status, said or offering.error_text)
+        except HostError as error:
+            self.broken = True
+            raise self.session.failure(error, how.take) from error
+
+    async def _listens(self, offering: Stream) -> None:
+        output = b""
+        try:
+            async with asyncio.timeout(LISTENING):
+                while b"listening" not in output:
+                    data = await offering.read()
+                    if not data:
+                        break
+                    output += data
+        except TimeoutError as error:
+            self.broken = True
+            raise StepUnreachable(
+                self.session.step, f"{self.how.offer.host}: does not listen within {LISTENING:g} s."
+            ) from error
+        if b"listening" not in output:
+            raise StepFailed(
+                self.session.step,
+                f"{self.how.offer.host}: could not {self.how.offer.why}.",
+                host=self.how.offer.host,
+                command=join(self.how.offer.remote_argv),
+                line=_last(offering.error_text) or _last(output.decode("utf-8", "replace")),
+            )
+
+    async def _follow(self, taking: Stream) -> int:
+        rest = b""
+        while data := await taking.read():
+            *pieces, rest = (rest + data).replace(b"\r", b"\n").split(b"\n")
+            for piece in pieces:
+                self._hear(piece)
+        self._hear(rest)
+        status = await taking.wait()
+        return status if self.last.status is None else self.last.status
+
+    def _hear(self, piece: bytes) -> None:
+        heard = self.how.parse(piece)
+        if heard is None:
+            if text := piece.decode("utf-8", "replace").strip():
+                self.lines = [*self.lines[-20:], text]
+            return
+        if heard.status is not None:
+            self.last = heard
+        if heard.done is not None:
+            done = self.how.base + heard.done
+            self.furthest = max(self.furthest, done)
+            rate, eta = self.pace.at(done, self.how.total)
+            self.tell(
+                TaskProgress(self.task, done, self.how.total, rate=rate, eta=eta, doing=self.how.take.why)
+            )
+
+    def _failed(self, status: int, said: str) -> StepFailed:
+        self.broken = status in BROKEN
+        return StepFailed(
+            self.session.step,
+            f"{self.how.take.host}: could not {self.how.take.why} (exit status {status}).",
+            host=self.how.take.host,
+            command=join(self.how.take.remote_argv),
+            line=_last(said),
+            remedy=REMEDIES.get(status, ""),
+        )
+
+
+BROKEN = frozenset({10, 12, 20, 30, 35, 74})
+"""Exit statuses that a broken link makes: rsync's for sockets, its protocol's stream, signals and time-outs (rsync(1),
+EXIT VALUES), and the pipe's own."""
+
+REMEDIES = {
+    10: "The other end can't be reached over the fabric: `spark-cockpit check` tells what is in the way.",
+    11: "The disk is full, or a file there may not be written by this user.",
+    35: "The other end can't be reached over the fabric: `spark-cockpit check` tells what is in the way.",
+}
+
+
+def _last(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:400] if lines else ""

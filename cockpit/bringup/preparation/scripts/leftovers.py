@@ -1,0 +1,134 @@
+"""What earlier runs of this very cluster have left on this host: prints one line of JSON. Changes nothing.
+
+Argument: JSON with ``state`` (the cluster's folder) and ``cluster`` (the value of our containers' label; "" where
+there are none). Asked while no run is running. Ours are processes with the mark of a run of this cluster in their
+environment, or ranks with another mark of it; our containers that have ended, or hold ranks; and files of /dev/shm
+that were noted as a run's and that nobody holds.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+NOTE = "shared-memory.json"
+RANKS = ("VLLM::", "ray::RayWorkerProc", "ray::RayWorkerWrapper")
+LABEL = "org.spark-cockpit.cluster"
+LIMIT = 8.0
+
+
+def read(path: "str | Path") -> bytes:
+    """A file, empty where it can't be read."""
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
+
+
+def title(pid: str) -> str:
+    """The command line, as the process shows it."""
+    return read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace").strip()
+
+
+def processes(state: str) -> "list[dict[str, Any]]":
+    """Ours that no run stands behind any more."""
+    found: list[dict[str, Any]] = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+            continue
+        marks = [
+            word.partition(b"=")[2].decode("utf-8", "replace")
+            for word in read(folder / "environ").split(b"\0")
+            if word.startswith(b"SPARK_COCKPIT_UNIT=")
+        ]
+        of_run = any(mark.startswith(f"{state}/runs/") for mark in marks)
+        rank = title(folder.name).startswith(RANKS) and any(mark.startswith(f"{state}/") for mark in marks)
+        fields = read(folder / "stat").rpartition(b") ")[2].split()
+        if (of_run or rank) and len(fields) > 21 and fields[0] != b"Z":
+            size = int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
+            row = {"pid": int(folder.name), "began": int(fields[19]), "bytes": size}
+            found.append({**row, "name": title(folder.name)[:200]})
+    return sorted(found, key=lambda row: int(row["pid"]))
+
+
+def docker(*argv: str) -> str:
+    """What docker says, "" where it says nothing."""
+    try:
+        done = subprocess.run(("docker", *argv), capture_output=True, timeout=LIMIT, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
+
+
+def containers(cluster: str) -> "list[dict[str, Any]]":
+    """Ours that have ended, or in which ranks run."""
+    if not cluster:
+        return []
+    found = []
+    form = "{{.ID}}\t{{.Names}}\t{{.State}}"
+    for line in docker(
+        "ps", "-a", "--no-trunc", "--filter", f"label={LABEL}={cluster}", "--format", form
+    ).splitlines():
+        identity, name, state = [*line.split("\t"), "", ""][:3]
+        ranks: list[str] = []
+        if state == "running":
+            rows = docker("top", identity, "-eo", "pid,args").splitlines()[1:]
+            ranks = [
+                row.split(None, 1)[1][:80]
+                for row in rows
+                if row.split(None, 1)[1:2] and row.split(None, 1)[1].startswith(RANKS)
+            ]
+        if state != "running" or ranks:
+            found.append({"id": identity, "name": name, "state": state, "ranks": ranks[:5]})
+    return found
+
+
+def held() -> "set[str]":
+    """The files of /dev/shm that some process has open or mapped."""
+    paths = set()
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        for line in read(folder / "maps").decode("utf-8", "replace").splitlines():
+            if "/dev/shm/" in line:
+                paths.add(line[line.index("/dev/shm/") :])
+        try:
+            paths |= {str(link.readlink()) for link in (folder / "fd").iterdir()}
+        except OSError:
+            continue
+    return paths
+
+
+def shared_memory(state: str) -> "list[dict[str, Any]]":
+    """What was noted as a run's, and nobody holds."""
+    try:
+        noted = [str(path) for path in json.loads(read(Path(state, NOTE)) or b"[]")]
+    except (ValueError, TypeError):
+        return []
+    holders = held()
+    found: list[dict[str, Any]] = []
+    for path in noted:
+        try:
+            about = os.lstat(path)
+        except OSError:
+            continue
+        if path.startswith("/dev/shm/") and ".." not in path and path not in holders:
+            found.append({"path": path, "bytes": about.st_blocks * 512, "mine": about.st_uid == os.getuid()})
+    return found
+
+
+def main(asked: "dict[str, Any]") -> None:
+    """Print the answer."""
+    state = asked["state"]
+    told = {
+        "processes": processes(state),
+        "containers": containers(asked["cluster"]),
+        "shm": shared_memory(state),
+    }
+    print(json.dumps(told), flush=True)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

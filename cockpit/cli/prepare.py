@@ -1,0 +1,148 @@
+"""Prepares the hosts: shows each task with its commands, asks, and tells how far it is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from cockpit.bringup.events import Outcome, StepState, now
+from cockpit.bringup.preparation.preparer import prepare as run
+from cockpit.bringup.preparation.task import Kind, Task, TaskChanged, TaskEvent, TaskProgress, to_json
+from cockpit.cli import exits, show
+from cockpit.cli.verbs import session_for
+from cockpit.cli.watch import MARKS
+from cockpit.hosts.quoting import join
+
+UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+async def prepare(
+    profile: str, *, only: str | None, yes: bool, plan: bool, as_json: bool, trust: tuple[str, ...]
+) -> int:
+    """Prepare. Where nobody can be asked, ``--yes`` answers; ``plan`` shows, and does nothing."""
+    asked = sys.stdin.isatty() and sys.stderr.isatty() and not as_json
+    if not (asked or yes or plan):
+        raise click.UsageError(
+            "Each task is asked about, and there is no terminal: --yes does them, --plan shows."
+        )
+
+    async def confirm(task: Task) -> bool:
+        if yes or plan:
+            return yes and not plan
+        return click.confirm(show.safe(f"{task.host}: {task.title}. Do it?"), default=False, err=True)
+
+    async with session_for(profile, trust=trust) as session:
+        teller = _Json() if as_json else _Lines(plan=plan)
+        outcome = await run(
+            session, only=Kind(only) if only else None, confirm=confirm, show=teller.show, tell=teller.tell
+        )
+    if plan and outcome is Outcome.REFUSED:
+        outcome = Outcome.READY
+    teller.end(outcome)
+    return exits.BY_OUTCOME[outcome]
+
+
+class _Json:
+    """One object a line."""
+
+    def show(self, tasks: Sequence[Task], notes: Sequence[str]) -> None:
+        """What would be done."""
+        show.as_json({"event": "plan", "tasks": [task.to_json() for task in tasks], "notes": list(notes)})
+        sys.stdout.flush()
+
+    def tell(self, event: TaskEvent) -> None:
+        """What happens."""
+        show.as_json(to_json(event))
+        sys.stdout.flush()
+
+    def end(self, outcome: Outcome) -> None:
+        """How it ended."""
+        show.as_json({"event": "end", "outcome": outcome.value, "at": now().isoformat()})
+
+
+class _Lines:
+    """For a person; the progress in one line that is written over, where standard output is a terminal."""
+
+    def __init__(self, *, plan: bool) -> None:
+        self._plan = plan
+        self._any = False
+        self._open = False
+        self._said = ""
+
+    def show(self, tasks: Sequence[Task], notes: Sequence[str]) -> None:
+        """Every task with its commands, exactly as they will run."""
+        for note in notes:
+            click.echo(f"? {show.safe(note)}")
+        for task in tasks:
+            self._any = True
+            size = f", {amount(task.bytes)}" if task.bytes else ""
+            click.echo(f"○ {task.host}: {show.safe(task.title)}{size}")
+            if task.by_hand:
+                click.echo(show.indented(task.by_hand))
+            for command in task.commands:
+                click.echo(f"    # {command.host}: {show.safe(command.why)}")
+                click.echo(show.indented(join(command.argv) + (" <<'EOF'" if command.stdin else "")))
+                if command.stdin:
+                    click.echo(show.indented(command.stdin.rstrip("\n") + "\nEOF"))
+
+    def tell(self, event: TaskEvent) -> None:
+        """One line for each end of a task; the progress while it lasts."""
+        match event:
+            case TaskProgress():
+                self._progress(event)
+            case TaskChanged() if event.state is StepState.RUNNING:
+                click.echo(f"{MARKS[event.state]} {event.task.host}: {show.safe(event.task.title)}")
+            case TaskChanged() if not self._plan:
+                self._close()
+                first, _, rest = show.safe(event.reason).partition("\n")
+                click.echo(f"{MARKS[event.state]} {event.task.host}: {event.task.kind.value}: {first}")
+                if rest:
+                    click.echo(show.indented(rest))
+
+    def end(self, outcome: Outcome) -> None:
+        """The last line."""
+        self._close()
+        if not self._any:
+            click.echo("Nothing is to be prepared.")
+        elif not self._plan:
+            told = {Outcome.READY: "Prepared.", Outcome.REFUSED: "Something is left to do."}
+            click.echo(told.get(outcome, "Something failed."))
+
+    def _progress(self, event: TaskProgress) -> None:
+        total = f" of {amount(event.total)}" if event.total is not None else ""
+        rate = f", {amount(event.rate)}/s" if event.rate is not None else ""
+        left = f", {duration(event.eta)} left" if event.eta is not None else ""
+        doing = f" ({show.safe(event.doing)})" if event.doing else ""
+        line = f"  {event.task.host}: {amount(event.done)}{total}{rate}{left}{doing}"
+        if sys.stdout.isatty():
+            click.echo(f"\r\x1b[K{line}", nl=False)
+            self._open = True
+        elif event.doing != self._said:
+            # Without a terminal no bar: what is being done, each once.
+            self._said = event.doing
+            click.echo(line)
+
+    def _close(self) -> None:
+        if self._open:
+            click.echo("")
+            self._open = False
+
+
+def amount(count: float) -> str:
+    """Bytes in words."""
+    for unit in UNITS:
+        if abs(count) < 1000 or unit == UNITS[-1]:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.2f} {unit}"
+        count /= 1000
+    raise AssertionError
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
