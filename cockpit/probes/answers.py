@@ -19,7 +19,8 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
-    """An image on a host; ``id`` is "" where it is missing. ``size`` in bytes, as the engine counts it."""
+    """An image on a host; ``id`` is "" where it is missing. ``size`` in bytes, as the engine counts it;
+    ``config`` a digest of its environment, entrypoint and command."""
 
     id: str = ""
     digests: tuple[str, ...] = ()
@@ -27,6 +28,7 @@ class ImageFacts:
     arch: str = ""
     error: str = ""
     size: int = 0
+    config: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,4 +161,5 @@ def _image(image: dict[str, Any]) -> ImageFacts:
         arch=str(image.get("arch", "")),
         error=str(image["error"]),
         size=int(image.get("size", 0)),
+        config=str(image.get("config", "")),
     )

@@ -120,7 +120,7 @@ def image(asked: Asked) -> Iterable[Verdict]:
         told = ", ".join(f"{found.id.removeprefix('sha256:')[:12]} on {name}" for name, found in there.items())
         why = "Ranks of two builds can differ in their kernels and their NCCL."
         head, *others = there
-        copy = f"On {head}: docker save {shlex.quote(reference)} | ssh {others[0]} docker load"
+        copy = f"{_prepare(asked)} ; or on {head}: docker save {shlex.quote(reference)} | ssh {others[0]} docker load"
         yield Verdict(
             "image", tuple(there), Grade.SLOW, f"{reference} is not the same image: {told}.", why, copy
         )
@@ -130,7 +130,11 @@ def _fetch(asked: Asked, name: str) -> str:
     reference = shlex.quote(asked.docker.image if asked.docker else "")
     having = [host for host, facts in asked.hosts.items() if facts.image and facts.image.id]
     pull = f"On {name}: docker pull {reference}"
-    return f"{pull} ; or on {having[0]}: docker save {reference} | ssh {name} docker load" if having else pull
+    return f"{_prepare(asked)} ; or on {name}: docker pull {reference}" if having else pull
+
+
+def _prepare(asked: Asked) -> str:
+    return f"spark-cockpit prepare {shlex.quote(asked.profile.name)} --only image"
 
 
 def _runs(image_arch: str, arch: str) -> bool:
@@ -139,10 +143,11 @@ def _runs(image_arch: str, arch: str) -> bool:
 
 
 def same_image(images: tuple[ImageFacts, ...]) -> bool:
-    """One image: by id, by a digest in common, else by its layers (``docker import`` makes ids of its own)."""
+    """One image: by id, by a digest in common, else by its layers and what it starts with (``docker import`` makes
+    ids of its own)."""
     if len({found.id for found in images}) <= 1 or set.intersection(*(set(found.digests) for found in images)):
         return True
-    return bool(images[0].layers) and len({found.layers for found in images}) == 1
+    return bool(images[0].layers) and len({(found.layers, found.config) for found in images}) == 1
 
 
 def mounts(asked: Asked) -> Iterable[Verdict]:

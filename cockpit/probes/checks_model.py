@@ -94,7 +94,8 @@ def _copy(asked: Asked, name: str, having: str, path: str) -> str:
     spec = asked.profile.host(name)
     target = spec.fabric.address if spec.fabric else name
     parent = folder.rpartition("/")[0] + "/"
-    return f"On {having}: rsync -a --info=progress2 {_word(folder)} {target}:{_word(parent)}"
+    prepare = f"spark-cockpit prepare {shlex.quote(asked.profile.name)} --only model"
+    return f"{prepare} ; or on {having}: rsync -a --info=progress2 {_word(folder)} {target}:{_word(parent)}"
 
 
 def _word(path: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 from tests.e2e.cockpit import Answer, Cockpit, wait_for
 from tests.rig.host import Host
 from tests.rig.layout import FABRIC
-from tests.rig.profile import rig_profile
 from tests.rig.rig import Rig
 
 pytestmark = [pytest.mark.rig, pytest.mark.timeout(600)]

@@ -141,7 +141,11 @@ def test_docker() -> None:
 def test_image() -> None:
     verdict = worst(checks_host.image(asked(two={"image": ImageFacts(error="No such image")})))
     expect(
-        verdict, Grade.BLOCKED, ("two",), "vllm-node is not there", "on one: docker save vllm-node | ssh two"
+        verdict,
+        Grade.BLOCKED,
+        ("two",),
+        "vllm-node is not there",
+        "prepare pair --only image ; or on two: docker pull",
     )
     verdict = worst(checks_host.image(asked(two={"image": replace(IMAGE, arch="amd64")})))
     expect(verdict, Grade.BLOCKED, ("two",), "for amd64, the host is aarch64", "docker pull")
@@ -149,6 +153,9 @@ def test_image() -> None:
     assert worst(checks_host.image(asked(two={"image": other}))).grade is Grade.READY, "a digest in common"
     imported = replace(other, digests=())
     assert worst(checks_host.image(asked(two={"image": imported}))).grade is Grade.READY, "the same layers"
+    renamed = replace(imported, config="another environment")
+    verdict = worst(checks_host.image(asked(two={"image": renamed})))
+    expect(verdict, Grade.SLOW, ("one", "two"), "not the same image", "docker save")
     rebuilt = replace(imported, layers=("l1", "l3"))
     verdict = worst(checks_host.image(asked(two={"image": rebuilt})))
     expect(verdict, Grade.SLOW, ("one", "two"), "aaaaaaaaaaaa on one, bbbbbbbbbbbb on two", "docker save")
@@ -238,7 +245,13 @@ def test_one_host_needs_no_ray() -> None:
 def test_the_model_that_is_absent() -> None:
     away = ModelFacts("hub", False, False, HUB)
     verdict = worst(checks_model.model(asked(environments=inside(model=away))))
-    expect(verdict, Grade.SLOW, ("two",), "is not there", "On one: rsync -a --info=progress2")
+    expect(
+        verdict,
+        Grade.SLOW,
+        ("two",),
+        "is not there",
+        "spark-cockpit prepare pair --only model ; or on one: rsync -a --info=progress2",
+    )
     assert (
         "~/.cache/huggingface/hub/models--Qwen--Qwen3 192.168.100.11:~/.cache/huggingface/hub/"
         in verdict.remedy

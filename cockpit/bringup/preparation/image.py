@@ -10,7 +10,7 @@ from importlib.resources import files
 from cockpit.bringup.errors import StepFailed
 from cockpit.bringup.preparation import pipe
 from cockpit.bringup.preparation.files import listed
-from cockpit.bringup.preparation.moving import Move, move
+from cockpit.bringup.preparation.moving import Move, knock_command, move
 from cockpit.bringup.preparation.pace import Pace
 from cockpit.bringup.preparation.task import Kind, Task, TaskProgress, Tell
 from cockpit.bringup.session import Session
@@ -177,5 +177,5 @@ async def _load(session: Session, asked: Asked, source: str, name: str) -> Image
     instead = f" in place of {before.id.removeprefix('sha256:')[:12]}" if before and before.id else ""
     title = f"load {image} from {source}{instead}"
     by_hand = "" if port else f"{source}'s fabric address is not there: see `spark-cockpit check`."
-    how = Move(give, take, pipe.parse, size or None)
+    how = Move(give, take, knock_command(other, one, port), pipe.parse, size or None)
     return ImageLoad(Kind.IMAGE, name, title, (give, take), size or None, source, by_hand, 0, how, found)

@@ -18,7 +18,7 @@ from cockpit.bringup.preparation.files import (
     listed,
     parse_compared,
 )
-from cockpit.bringup.preparation.moving import Move, move
+from cockpit.bringup.preparation.moving import Move, knock_command, move
 from cockpit.bringup.preparation.pace import Pace
 from cockpit.bringup.preparation.task import Kind, Task, TaskProgress, Tell
 from cockpit.bringup.session import Session
@@ -185,7 +185,13 @@ def _by_rsync(
 ) -> Move:
     offer = rsync.offer_command(one, other, source.folder, source.port)
     take = rsync.take_command(other, one, folder, source.port, every_byte=every_byte)
-    return Move(offer, take, rsync.parse, source.bytes, there)
+    knock = knock_command(other, one, source.port)
+
+    async def whole(session: Session) -> int:
+        target = await listed(session, other, folder)
+        return source.bytes - sum(entry[1] for entry in lacking(source, target))
+
+    return Move(offer, take, knock, rsync.parse, source.bytes, there, whole)
 
 
 def _by_tar(one: HostSpec, other: HostSpec, source: Listed, folder: str, missing: Sequence[Entry]) -> Move:
@@ -198,9 +204,8 @@ def _by_tar(one: HostSpec, other: HostSpec, source: Listed, folder: str, missing
     take = pipe.take_command(
         other, one, source.port, untar, f"copy the model's files from {one.name}", before=before
     )
-    return Move(
-        give, take, pipe.parse, source.bytes, source.bytes - sum(entry[1] for entry in missing), again=False
-    )
+    knock, there = knock_command(other, one, source.port), source.bytes - sum(entry[1] for entry in missing)
+    return Move(give, take, knock, pipe.parse, source.bytes, there, again=False)
 
 
 def _names(entries: Iterable[Entry]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -21,6 +21,7 @@ from cockpit.hosts.errors import HostError
 from cockpit.hosts.host import Stream
 from cockpit.hosts.quoting import join
 from cockpit.model.command import Command
+from cockpit.model.profile import HostSpec
 
 ONE_TIME = "SPARK_COCKPIT_ONE_TIME"
 """The name of a copy's secret, as plans show it."""
@@ -30,6 +31,10 @@ LISTENING = 20.0
 
 PATIENCE = 180.0
 """Seconds without a byte, the attempts counted in, after which a copy is given up."""
+
+SILENCE = 10.0
+"""Seconds without a byte after which the way is tried: rsync's own time limit (3.5) does not see a link that is
+cut, because its keep-alives vanish into the socket without an error; and it is silent while it compares a file."""
 
 PAUSE = 2.0
 """Seconds between two attempts."""
@@ -50,23 +55,39 @@ Parser = Callable[[bytes], Heard | None]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """How bytes are moved. ``base`` bytes are there already; ``again`` tells whether an attempt that broke off
+    """How bytes are moved. ``base`` bytes were there before, and ``whole`` asks how many
+    are now, after an attempt that broke off, in files that are whole; ``again`` tells whether an attempt that broke off
     may be followed by another."""
 
     offer: Command
     take: Command
+    knock: Command
     parse: Parser
     total: int | None
     base: int = 0
+    whole: Callable[[Session], Awaitable[int]] | None = None
     again: bool = True
+
+
+def knock_command(host: HostSpec, peer: HostSpec, port: int) -> Command:
+    """Status 0 where ``peer`` answers on its fabric address; a port that is refused is an answer."""
+    text = (
+        "import socket, sys\n"
+        "try:\n"
+        "    socket.create_connection((sys.argv[1], int(sys.argv[2])), 4, (sys.argv[3], 0)).close()\n"
+        "except ConnectionRefusedError:\n"
+        "    pass\n"
+    )
+    argv = ("python3", "-I", "-S", "-c", text, peer.cluster_address, str(port), host.cluster_address)
+    return Command(host.name, argv, f"see whether {peer.name} answers over the fabric", limit=10)
 
 
 async def move(session: Session, task: Task, how: Move, tell: Tell, patience: float = PATIENCE) -> None:
     """Bring the bytes over; raises ``StepError``."""
-    until, furthest = time.monotonic() + patience, -1
+    until, furthest, base = time.monotonic() + patience, -1, how.base
     while True:
         session.secrets[ONE_TIME] = secrets.token_hex(32)
-        attempt = Attempt(session, task, how, tell)
+        attempt = Attempt(session, task, how, tell, base)
         try:
             await attempt.run()
             return
@@ -83,13 +104,16 @@ async def move(session: Session, task: Task, how: Move, tell: Tell, patience: fl
         for host in (how.offer.host, how.take.host):
             with suppress(HostError):
                 await session.hosts[host].connect()
+        if how.whole is not None:
+            with suppress(StepError, ValueError):
+                base = await how.whole(session)
 
 
 class Attempt:
     """One attempt. ``broken`` tells that the link was the reason for its end."""
 
-    def __init__(self, session: Session, task: Task, how: Move, tell: Tell) -> None:
-        self.session, self.task, self.how, self.tell = session, task, how, tell
+    def __init__(self, session: Session, task: Task, how: Move, tell: Tell, base: int) -> None:
+        self.session, self.task, self.how, self.tell, self.base = session, task, how, tell, base
         self.furthest = -1
         self.broken = False
         self.pace = Pace()
@@ -112,6 +136,9 @@ class Attempt:
         except HostError as error:
             self.broken = True
             raise self.session.failure(error, how.take) from error
+        except StepUnreachable:
+            self.broken = True
+            raise
 
     async def _listens(self, offering: Stream) -> None:
         output = b""
@@ -123,7 +150,6 @@ class Attempt:
                         break
                     output += data
         except TimeoutError as error:
-            self.broken = True
             raise StepUnreachable(
                 self.session.step, f"{self.how.offer.host}: does not listen within {LISTENING:g} s."
             ) from error
@@ -138,13 +164,33 @@ class Attempt:
 
     async def _follow(self, taking: Stream) -> int:
         rest = b""
-        while data := await taking.read():
+        while data := await self._read(taking):
             *pieces, rest = (rest + data).replace(b"\r", b"\n").split(b"\n")
             for piece in pieces:
                 self._hear(piece)
         self._hear(rest)
         status = await taking.wait()
         return status if self.last.status is None else self.last.status
+
+    async def _read(self, taking: Stream) -> bytes:
+        """The next bytes; raises ``StepUnreachable`` where the other end can't be reached any more."""
+        while True:
+            try:
+                async with asyncio.timeout(SILENCE):
+                    return await taking.read()
+            except TimeoutError:
+                await self._knock()
+
+    async def _knock(self) -> None:
+        completed = await self.session.ask(self.how.knock)
+        if completed.status != 0:
+            raise StepUnreachable(
+                self.session.step,
+                f"{self.how.take.host}: {self.how.offer.host} does not answer over the fabric any more.",
+                host=self.how.take.host,
+                line=_last(completed.error_text),
+                remedy=REMEDIES[10],
+            )
 
     def _hear(self, piece: bytes) -> None:
         heard = self.how.parse(piece)
@@ -155,7 +201,9 @@ class Attempt:
         if heard.status is not None:
             self.last = heard
         if heard.done is not None:
-            done = self.how.base + heard.done
+            done = self.base + heard.done
+            if done == self.furthest and heard.status is None:
+                return
             self.furthest = max(self.furthest, done)
             rate, eta = self.pace.at(done, self.how.total)
             self.tell(

@@ -4,6 +4,7 @@ Argument: JSON with ``ports`` (numbers), ``image`` ("" for none) and ``mounts`` 
 Every program it asks has a time limit; what did not answer is told as such.
 """
 
+import hashlib
 import ipaddress
 import json
 import os
@@ -82,9 +83,16 @@ def docker(image: str) -> dict[str, Any]:
             "layers": (about.get("RootFS") or {}).get("Layers") or [],
             "arch": about.get("Architecture", ""),
             "size": about.get("Size", 0),
+            "config": config(about.get("Config") or {}),
             "error": "",
         },
     }
+
+
+def config(found: dict[str, Any]) -> str:
+    """A digest of what the image starts with: two of the same layers can differ in their environment."""
+    kept = {name: found.get(name) or None for name in ("Env", "Entrypoint", "Cmd", "User", "WorkingDir")}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
 def missing(mounts: list[str]) -> list[str]:
