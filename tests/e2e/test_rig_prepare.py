@@ -171,3 +171,39 @@ def test_a_cut_fabric_and_a_cockpit_that_was_ended_are_survived(
     assert shards_of(worker) == shards_of(head)
     left = [event["eta"] for event in running.seen if event["event"] == "progress" and event["eta"] is not None]
     assert left and all(eta >= 0 for eta in left)
+
+
+@pytest.mark.full
+def test_without_rsync_it_goes_by_tar(plain_rig: Rig, profile: Path, cockpit: Cockpit) -> None:
+    head, worker = plain_rig.hosts.values()
+    make_model(head, 10_000_000)
+    assert cockpit("prepare", profile, "--only", "model", "--yes", "--json").status == 0
+    worker.exec(["sh", "-c", f"rm {FOLDER}/config.json && truncate -s 5 {FOLDER}/model-00002*"], user="aurora")
+    worker.exec(["mv", "/usr/bin/rsync", "/usr/bin/rsync.away"])
+    try:
+        answer = cockpit("prepare", profile, "--only", "model", "--yes", "--json")
+    finally:
+        worker.exec(["mv", "/usr/bin/rsync.away", "/usr/bin/rsync"])
+    (task,) = tasks(answer).values()
+    assert "without rsync, by tar" in str(task["title"]) and "(2 files)" in str(task["title"])
+    assert (answer.status, ended(answer)) == (0, {"model:spark-2": "done"}), answer.out + answer.err
+    assert shards_of(worker) == shards_of(head)
+
+
+@pytest.mark.full
+def test_what_can_not_be_copied_is_said(plain_rig: Rig, profile: Path, cockpit: Cockpit) -> None:
+    head, worker = plain_rig.hosts.values()
+    nowhere = cockpit("prepare", profile, "--only", "model", "--yes", "--json")
+    assert "complete on no host" in str(events(nowhere, "plan")[0]["notes"])
+    make_model(head, 3_000_000)
+    worker.exec(["sh", "-c", "mkdir -p /home/aurora/models && chown root /home/aurora/models"])
+    answer = cockpit("prepare", profile, "--only", "model", "--yes", "--json")
+    assert (answer.status, ended(answer)) == (4, {"model:spark-2": "refused"}), answer.out
+    assert "may not write in /home/aurora/models" in str(events(answer, "task")[-1]["reason"])
+    worker.exec(["chown", "aurora", "/home/aurora/models"])
+    worker.exec(["mount", "-t", "tmpfs", "-o", "mode=1777,size=5m", "small", "/home/aurora/models"])
+    try:
+        full = cockpit("prepare", profile, "--only", "model", "--yes", "--json")
+    finally:
+        worker.exec(["umount", "/home/aurora/models"])
+    assert "GB are free" in str(events(full, "task")[-1]["reason"])

@@ -9,6 +9,7 @@ a length and that many bytes; length 0 is the end, said only when the giving pro
 it the taking program is killed before its input ends: it must not take a part for the whole.
 """
 
+import contextlib
 import hmac
 import json
 import os
@@ -65,7 +66,7 @@ def ask_in(listening: socket.socket, peer: str) -> socket.socket:
         connection, address = listening.accept()
         connection.settimeout(5)
         try:
-            if address[0] == peer and proven(connection, "give", "take"):
+            if SECRET and address[0] == peer and proven(connection, "give", "take"):
                 connection.settimeout(PATIENCE * 4)
                 return connection
         except (OSError, EOFError):
@@ -118,13 +119,13 @@ def take(mine: str, address: str, port: int, argv: "list[str]") -> int:
     """Feed a program; its exit status, or 74 where not everything came."""
     connection = socket.create_connection((address, port), timeout=10, source_address=(mine, 0))
     connection.settimeout(PATIENCE * 4)
-    if not proven(connection, "take", "give"):
+    if not SECRET or not proven(connection, "take", "give"):
         raise ConnectionError("who listens there does not know this copy's secret")
     program = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert program.stdin is not None
     assert program.stdout is not None
     said: list[bytes] = []
-    reader = threading.Thread(target=lambda: said.extend(program.stdout or ()))
+    reader = threading.Thread(target=lambda: said.extend(program.stdout or ()), daemon=True)
     taken = Taken()
     reporter = threading.Thread(target=report, args=(taken,), daemon=True)
     reader.start()
@@ -140,6 +141,8 @@ def take(mine: str, address: str, port: int, argv: "list[str]") -> int:
         said.append(f"{error}\n".encode())
         program.send_signal(signal.SIGKILL)
         program.wait()
+        with contextlib.suppress(OSError):
+            program.stdin.close()
     taken.ended = True
     reader.join(5)
     text = b"".join(said[-20:]).decode("utf-8", "replace")
