@@ -123,7 +123,7 @@ def prepare(
     """
     from cockpit.cli.prepare import prepare as verb
 
-    exits.leave(asyncio.run(verb(profile, only=only, yes=yes, plan=plan, as_json=as_json, trust=trust)))
+    exits.leave(exits.run(verb(profile, only=only, yes=yes, plan=plan, as_json=as_json, trust=trust)))
 
 
 @cockpit.command()

@@ -14,7 +14,6 @@ import hmac
 import json
 import os
 import secrets
-import signal
 import socket
 import subprocess
 import sys
@@ -136,10 +135,11 @@ def take(mine: str, address: str, port: int, argv: "list[str]") -> int:
         status = program.wait()
         connection.sendall(b".")
     except (OSError, EOFError) as error:
-        # A program that ended early says why itself; otherwise the bytes stopped coming.
-        status = program.poll() or 74
-        said.append(f"{error}\n".encode())
-        program.send_signal(signal.SIGKILL)
+        status = ended_by_itself(program, error)
+        if not status:
+            status = 74
+            said.append(f"{error}\n".encode())
+        program.kill()
         program.wait()
         with contextlib.suppress(OSError):
             program.stdin.close()
@@ -148,6 +148,14 @@ def take(mine: str, address: str, port: int, argv: "list[str]") -> int:
     text = b"".join(said[-20:]).decode("utf-8", "replace")
     print(json.dumps({"done": taken.bytes, "status": status, "said": text[-2000:]}), flush=True)
     return status
+
+
+def ended_by_itself(program: "subprocess.Popen[bytes]", error: Exception) -> int:
+    """The exit status of a program that would take no more, and says why itself; 0 where the bytes stopped coming."""
+    if isinstance(error, BrokenPipeError):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return program.wait(2)
+    return 0
 
 
 def fill(connection: socket.socket, into: "object", taken: Taken) -> None:
