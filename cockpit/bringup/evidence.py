@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from shlex import quote
 
 from cockpit.bringup.errors import StepError
@@ -10,9 +11,11 @@ from cockpit.bringup.follow import read_whole
 from cockpit.bringup.runs import last_run
 from cockpit.bringup.session import Session
 from cockpit.cluster.arguments import temp_dir
+from cockpit.diagnosis import measured
 from cockpit.diagnosis.engine import explain
 from cockpit.diagnosis.sources import EXIT, KERNEL, RAY_WORKER, SERVE, STACKS, Source
 from cockpit.model.command import Command
+from cockpit.model.facts import Sample
 from cockpit.model.finding import Explanation
 from cockpit.model.profile import HostSpec
 from cockpit.serving.guard import guard_log_command
@@ -23,6 +26,8 @@ SERVE_MOST = 64 * 1024 * 1024
 
 WORKER_MOST = 4 * 1024 * 1024
 KERNEL_MOST = 1024 * 1024
+
+NO_SAMPLES: Mapping[str, Sequence[Sample]] = {}
 
 _WORKERS = """\
 cd @TEMP@/session_latest/logs 2>/dev/null || exit 0
@@ -39,8 +44,11 @@ exit 0
 """
 
 
-async def gather(session: Session, run: str) -> list[Source]:
-    """The sources of a run. A host that does not answer leaves its own out."""
+async def gather(
+    session: Session, run: str, samples: Mapping[str, Sequence[Sample]] = NO_SAMPLES
+) -> list[Source]:
+    """The sources of a run. A host that does not answer leaves its own out. ``samples`` are what was measured
+    on the hosts while it went, by name."""
     head = session.profile.head.name
     sources = [
         Source(f"serve.log of run {run} on {head}", head, SERVE, await read_whole(session, run, SERVE_MOST))
@@ -49,6 +57,7 @@ async def gather(session: Session, run: str) -> list[Source]:
     if last is not None and last.id == run and last.process.status is not None:
         name = f"exit-status of run {run} on {head}"
         sources.append(Source(name, head, EXIT, f"{last.process.status}\n".encode()))
+    sources += [measured.source(host, found) for host, found in samples.items() if found]
     kept = parse_kept(await _output(session, kept_command(session.profile, run)))
     sources += [
         Source(f"{STACKS}/{host}.txt of run {run} on {head}", host, STACKS, data) for host, data in kept.items()
@@ -72,10 +81,12 @@ async def take_stacks(session: Session, run: str) -> dict[str, bytes]:
     return found
 
 
-async def explain_run(session: Session, run: str) -> Explanation:
-    """Why the run is as it is, from the complete logs of every host that answers."""
+async def explain_run(
+    session: Session, run: str, samples: Mapping[str, Sequence[Sample]] = NO_SAMPLES
+) -> Explanation:
+    """Why the run is as it is, from the complete logs of every host that answers. ``samples`` as in ``gather``."""
     try:
-        sources = await gather(session, run)
+        sources = await gather(session, run, samples)
     except StepError as error:
         return Explanation("unknown", next=(f"The logs can't be read now: {error.message}",))
     addresses = {spec.cluster_address: spec.name for spec in session.profile.hosts}

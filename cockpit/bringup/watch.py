@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from contextlib import suppress
 
 from cockpit.bringup.api import api_healthy
@@ -18,10 +19,11 @@ from cockpit.bringup.steps.membership import ask_membership
 from cockpit.bringup.steps.ray import needs_ray
 from cockpit.hosts.errors import HostError
 from cockpit.hosts.quoting import join
-from cockpit.model.facts import Membership
+from cockpit.model.facts import Membership, Sample
 from cockpit.model.finding import Finding
-from cockpit.model.profile import Profile
+from cockpit.model.profile import HostSpec, Profile
 from cockpit.model.progress import Phase, Progress
+from cockpit.probes.sample import SampleError, parse_sample, sample_command
 from cockpit.runtime.detached import ProcessState
 from cockpit.serving.arguments import serve_argv, world_size
 from cockpit.serving.launch import Run
@@ -29,6 +31,12 @@ from cockpit.serving.load import Judgement, LoadKind, LoadWatch, judge
 
 POLL = 2.0
 """Seconds between two looks at the run."""
+
+SAMPLE = 10.0
+"""Seconds between two samples of the hosts' memory, GPU and disks."""
+
+SAMPLES = 180
+"""Samples of a host that are kept: half an hour."""
 
 LOST_PATIENCE = 120.0
 """Seconds the head may be out of reach before the step ends as unknown."""
@@ -44,11 +52,15 @@ class Watch:
         self.began = time.monotonic()
         self.load = LoadWatch(self.began)
         self._lost_since: float | None = None
+        self.samples: dict[str, deque[Sample]] = {
+            spec.name: deque(maxlen=SAMPLES) for spec in session.profile.hosts
+        }
 
     async def until_settled(self) -> Report:
         """See ``Load.run``."""
         chunks: asyncio.Queue[bytes] = asyncio.Queue(maxsize=64)
         follower = asyncio.create_task(self._follow(chunks))
+        measuring = asyncio.create_task(self._measure())
         try:
             polled = 0.0
             while True:
@@ -61,8 +73,24 @@ class Watch:
                     return report
         finally:
             follower.cancel()
-            with suppress(asyncio.CancelledError):
-                await follower
+            measuring.cancel()
+            for task in (follower, measuring):
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def _measure(self) -> None:
+        """Keep what the hosts' memory, GPUs and disks were like, for the explanation of an end or a stall."""
+        while True:
+            await asyncio.gather(*map(self._sample, self.session.profile.hosts))
+            await asyncio.sleep(SAMPLE)
+
+    async def _sample(self, spec: HostSpec) -> None:
+        try:
+            completed = await self.session.ask(sample_command(spec))
+            self.samples[spec.name].append(parse_sample(completed.stdout))
+        except (StepError, SampleError):
+            # A host that is away, or tells nothing, leaves a gap in its samples; the poll says what is wrong.
+            return
 
     async def _follow(self, chunks: asyncio.Queue[bytes]) -> None:
         """Put the serve log's bytes in the queue, across lost links."""
@@ -141,7 +169,7 @@ class Watch:
 
     async def _error(self, verdict: Judgement) -> StepError:
         """The step's end, with the cause from the complete logs of every host."""
-        found = await explain_run(self.session, self.run.id)
+        found = await explain_run(self.session, self.run.id, self.samples)
         profile, findings = self.session.profile, found.findings
         line = _line_of(findings) or "; ".join(f"line {sign.line}: {sign.text}" for sign in verdict.evidence)
         match verdict.kind:

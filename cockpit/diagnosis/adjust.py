@@ -126,6 +126,24 @@ def _pydantic_field(hit: Hit, _facts: Situation) -> Told:
     return Told("", {"flag": f"--{name}" if name else "an argument"})
 
 
+def _model_path(hit: Hit, facts: Situation) -> Told:
+    """Whose folder it is that is not there: the model's, or that of the draft model."""
+    path, draft = hit.parts.get("path", ""), facts.args.get("speculative_config")
+    other = path and path not in (facts.args.get("model"), facts.args.get("model_tag"))
+    return Told("draft" if other and draft and path in str(draft) else "")
+
+
+def _backend_name(_hit: Hit, facts: Situation) -> Told:
+    known = ("", "ray", "mp", "uni", "external_launcher")
+    return Told(
+        "backend" if facts.backend not in known and "." not in facts.backend else "", {"backend": facts.backend}
+    )
+
+
+def _quant_given(_hit: Hit, facts: Situation) -> Told:
+    return Told("model" if facts.args and "quantization" not in facts.args else "")
+
+
 def _gloo_peer(hit: Hit, _facts: Situation) -> Told:
     return Told("", {"peer": hit.parts.get("peer") or "of its peer"})
 
@@ -193,6 +211,7 @@ def _module(hit: Hit, _facts: Situation) -> Told:
 RULES: dict[str, Rule] = {
     "api_port": _api_port,
     "backend_given": _backend_given,
+    "backend_name": _backend_name,
     "choices": _choices,
     "config_path": _config_path,
     "cuda_oom": _cuda_oom,
@@ -206,9 +225,11 @@ RULES: dict[str, Rule] = {
     "kv_fits": _kv_fits,
     "lower_util": _lower_util,
     "missing_library": _missing_library,
+    "model_path": _model_path,
     "module": _module,
     "node_dead": _node_dead,
     "pydantic_field": _pydantic_field,
+    "quant_given": _quant_given,
     "ray_versions": _ray_versions,
     "rdma_call": _rdma_call,
     "unknown_flag": _unknown_flag,

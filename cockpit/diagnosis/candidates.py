@@ -116,7 +116,7 @@ def _before(item: Candidate, stop: int, tried: Attempt) -> bool:
     own = item.role in ("cause", "exception") and not (
         item.block and item.block.head.process.startswith("Engine")
     )
-    return tried.weak_stop and own and item.hit is not None
+    return tried.weak_stop and own
 
 
 def _counts(item: Candidate, tried: Attempt, dead: bool) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from cockpit.diagnosis import findings
 from cockpit.diagnosis.candidates import FAR, Attempt, Candidate, hints
-from cockpit.diagnosis.reading import Hit
+from cockpit.diagnosis.reading import Hit, Reading
 from cockpit.diagnosis.situation import Situation
 from cockpit.diagnosis.sources import EXIT, FACTS, KERNEL, RAY_WORKER, RAYLET
 from cockpit.model.finding import Confidence, Evidence, Explanation, Finding, Fix, Severity
@@ -63,6 +63,20 @@ def without_fault(tried: list[Attempt], hosts: Mapping[str, str], facts: Situati
     if names:
         return Explanation("loading")
     return Explanation("unknown", next=collect(tried))
+
+
+_LOADING = re.compile(
+    r"Starting to load model|Loading model from scratch|checkpoint shards: +(?!100)\d+% Completed"
+)
+
+
+def loads_weights(readings: Sequence[Reading]) -> bool:
+    """Whether the last progress that a log tells is that weights are being loaded."""
+    for reading in readings:
+        steps = [hit for hit in reading.hits if hit.signature.role in ("progress", "ready")]
+        if steps and _LOADING.search(max(steps, key=lambda hit: hit.line).text):
+            return True
+    return False
 
 
 def _killed(tried: list[Attempt]) -> Finding | None:

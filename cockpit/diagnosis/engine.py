@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cockpit.diagnosis import ends, findings, stacks
+from cockpit.diagnosis import ends, findings, measured, stacks
 from cockpit.diagnosis.candidates import (
     DEADLY,
     FAR,
@@ -20,9 +20,9 @@ from cockpit.diagnosis.candidates import (
     names_of,
     of_launch,
 )
-from cockpit.diagnosis.reading import read
+from cockpit.diagnosis.reading import Reading, read
 from cockpit.diagnosis.situation import Situation, situation
-from cockpit.diagnosis.sources import OTHER, STACKS, Source
+from cockpit.diagnosis.sources import NO_LOGS, Source
 from cockpit.model.finding import Explanation, Finding, Severity
 
 _NO_HOSTS: Mapping[str, str] = {}
@@ -34,13 +34,12 @@ def explain(sources: Sequence[Source], hosts: Mapping[str, str] = _NO_HOSTS) -> 
     With several attempts in a log (a restart loop) the last one is explained; as long as it has neither
     come up nor failed, the one before.
     """
-    return stacks.told_with(_of_logs(sources, hosts), sources)
+    readings = [read(source, index) for index, source in enumerate(sources) if source.role not in NO_LOGS]
+    told = measured.told_with(_of_logs(readings, hosts), sources, weights=ends.loads_weights(readings))
+    return stacks.told_with(told, sources)
 
 
-def _of_logs(sources: Sequence[Source], hosts: Mapping[str, str]) -> Explanation:
-    readings = [
-        read(source, index) for index, source in enumerate(sources) if source.role not in (OTHER, STACKS)
-    ]
+def _of_logs(readings: Sequence[Reading], hosts: Mapping[str, str]) -> Explanation:
     if not readings:
         return Explanation("unknown", next=("There is no log to read.",))
     told = _explain([attempt(one, one.attempts - 1) for one in readings], hosts)

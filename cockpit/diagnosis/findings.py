@@ -8,7 +8,7 @@ from typing import Any
 
 from cockpit.diagnosis.adjust import adjusted
 from cockpit.diagnosis.candidates import Attempt, Candidate
-from cockpit.diagnosis.guess import kind_of
+from cockpit.diagnosis.guess import advice, kind_of
 from cockpit.diagnosis.reading import Hit, Reading
 from cockpit.diagnosis.signatures import FixTemplate
 from cockpit.diagnosis.situation import Situation
@@ -176,13 +176,15 @@ def of_exception(item: Candidate, hosts: Mapping[str, str], facts: Situation) ->
     process = block.head.process or "vllm serve"
     where = f" on {host}" if host else ""
     message = raised.message or _first(raised)
+    kind = kind_of(raised, serving=facts.ready)
     return Finding(
-        kind=kind_of(raised, serving=facts.ready),
+        kind=kind,
         severity=Severity.ERROR,
         cause=f"{process}{where} ended with {raised.type}: {message}"[:_LONG],
         confidence=Confidence.POSSIBLE,
         host=host,
         fix=(
+            *((Fix(advice(kind)),) if advice(kind) else ()),
             Fix(
                 "No remedy is known for this message. It was raised at "
                 f"{raised.frames[-1] if raised.frames else 'an unknown place'}; "

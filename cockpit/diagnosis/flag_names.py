@@ -5,21 +5,22 @@ from __future__ import annotations
 import difflib
 
 _FLAGS = (
-    "api-key async-scheduling attention-backend block-size calculate-kv-scales chat-template chat- "
-    "template-content-format code-revision compilation-config config config-format cpu-offload-gb data- "
-    "parallel-size data-parallel-address disable-custom-all-reduce disable-log-stats distributed- "
-    "executor-backend download-dir dtype enable-auto-tool-choice enable-chunked-prefill enable-expert- "
-    "parallel enable-lora enable-prefix-caching enable-sleep-mode enforce-eager generation-config gpu- "
-    "memory-utilization headless hf-config-path hf-overrides hf-token host kv-cache-dtype kv-cache- "
-    "memory-bytes kv-transfer-config language-model-only limit-mm-per-prompt load-format logits- "
-    "processors long-prefill-token-threshold lora-modules master-addr master-port max-logprobs max-lora- "
-    "rank max-loras max-model-len max-num-batched-tokens max-num-seqs max-parallel-loading-workers "
-    "middleware mm-processor-kwargs model model-impl model-loader-extra-config nnodes node-rank num-gpu- "
-    "blocks-override optimization-level otlp-traces-endpoint override-generation-config pipeline- "
-    "parallel-size port quantization reasoning-parser reasoning-parser-plugin revision root-path "
-    "scheduling-policy seed served-model-name skip-tokenizer-init speculative-config ssl-certfile ssl- "
-    "keyfile swap-space tensor-parallel-size tokenizer tokenizer-mode tool-call-parser tool-parser-plugin "
-    "trust-remote-code uvicorn-log-level "
+    "api-key async-scheduling attention-backend attention-config block-size calculate-kv-scales chat-template "
+    "chat-template-content-format code-revision compilation-config config config-format cpu-offload-gb "
+    "data-parallel-address data-parallel-size data-parallel-size-local disable-custom-all-reduce "
+    "disable-log-stats distributed-executor-backend download-dir dtype enable-auto-tool-choice "
+    "enable-chunked-prefill enable-expert-parallel enable-log-requests enable-lora enable-prefix-caching "
+    "enable-prompt-tokens-details enable-sleep-mode enforce-eager generation-config gpu-memory-utilization "
+    "headless hf-config-path hf-overrides hf-token host kv-cache-dtype kv-cache-memory-bytes "
+    "kv-transfer-config language-model-only limit-mm-per-prompt load-format logits-processors "
+    "long-prefill-token-threshold lora-modules master-addr master-port max-logprobs max-lora-rank max-loras "
+    "max-model-len max-num-batched-tokens max-num-seqs max-parallel-loading-workers middleware "
+    "mm-encoder-tp-mode mm-processor-kwargs model model-impl model-loader-extra-config nnodes node-rank "
+    "num-gpu-blocks-override optimization-level otlp-traces-endpoint override-generation-config "
+    "pipeline-parallel-size port prefix-caching-hash-algo quantization reasoning-parser "
+    "reasoning-parser-plugin revision root-path scheduling-policy seed served-model-name skip-tokenizer-init "
+    "speculative-config ssl-certfile ssl-keyfile swap-space tensor-parallel-size tokenizer tokenizer-mode "
+    "tokenizer-revision tool-call-parser tool-parser-plugin trust-remote-code uvicorn-log-level "
 )
 
 

@@ -46,6 +46,17 @@ _PLACES = (
     (r"parallel_state\.py|distributed_c10d", "network-iface"),
     (r"/ray/", "ray-membership"),
 )
+_CODE = ((r"[Tt]okeniz", "tokenizer"), (r"chat_template", "chat-template"), (r"speculative|lora_", "args"))
+_ADVICE = {
+    "tokenizer": "Check that tokenizer.json and tokenizer_config.json are complete beside the weights.",
+    "chat-template": "Check the chat template: the model's own, or the file that --chat-template names.",
+    "config-json": "Compare config.json with the publisher's repository.",
+    "model-missing": "Check that the model's files are complete on every host.",
+    "quantization": "Check whether this vLLM knows the model's quantization (quantization_config in config.json).",
+    "permissions": "Check who owns the file, and as whom vLLM runs.",
+    "network-iface": "Check the interfaces and addresses of both hosts (`ip -br addr`) against the profile's.",
+    "compile": "Launch with --enforce-eager to see whether the compilation alone is at fault.",
+}
 
 
 def kind_of(raised: Raised, *, serving: bool) -> str:
@@ -59,4 +70,13 @@ def kind_of(raised: Raised, *, serving: bool) -> str:
         for pattern, kind in _PLACES:
             if re.search(pattern, frame):
                 return kind
+    for line in reversed(raised.code[-8:]):
+        for pattern, kind in _CODE:
+            if re.search(pattern, line):
+                return kind
     return "other"
+
+
+def advice(kind: str) -> str:
+    """What to look at first where only the kind is known, "" where there is nothing to say."""
+    return _ADVICE.get(kind, "")

@@ -204,6 +204,8 @@ def _hit(cache: _Cache, signature: Signature, place: tuple[int, int, str], readi
     raised = _raised_of(block, line)
     if signature.traceback and raised is None:
         return None
+    if block is not None and raised is None and signature.kind and head.text.startswith("    "):
+        return None  # the source code of a frame, which may hold a message's words
     ip = head.ip or (raised.ip if raised else "") or tracebacks.remote_address(head.text)
     return Hit(signature, reading.index, offset, line, head, shown[:LONGEST_TEXT], _parts(match), block, ip)
 

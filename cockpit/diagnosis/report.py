@@ -8,7 +8,7 @@ from cockpit.diagnosis.masking import Mask
 from cockpit.diagnosis.reading import read
 from cockpit.diagnosis.scan import line_at, lines_after, lines_before, text_at
 from cockpit.diagnosis.situation import Situation, situation
-from cockpit.diagnosis.sources import OTHER, Source
+from cockpit.diagnosis.sources import NO_LOGS, Source
 from cockpit.logs.records import strip_ansi
 from cockpit.logs.sanitise import clean
 from cockpit.model.finding import Evidence, Explanation, Finding
@@ -40,7 +40,7 @@ def report(explanation: Explanation, sources: Sequence[Source], facts: Mapping[s
 
 
 def _situation(sources: Sequence[Source]) -> Situation:
-    readings = [read(source, index) for index, source in enumerate(sources) if source.role != OTHER]
+    readings = [read(source, index) for index, source in enumerate(sources) if source.role not in NO_LOGS]
     return situation(hit for one in readings for hit in one.hits)
 
 

@@ -18,20 +18,12 @@ from cockpit.model.errors import CockpitError
 Data = bytes | mmap.mmap
 SMALL = 16 << 20
 
-SERVE, RAY_WORKER, RAYLET, CONTAINER, KERNEL, FACTS, STATUS, EXIT, STACKS, OTHER = (
-    *(
-        "serve",
-        "ray-worker",
-        "raylet",
-        "container",
-        "kernel",
-        "facts",
-        "ray-status",
-        "exit-status",
-        "stacks",
-        "other",
-    ),
-)
+SERVE, RAY_WORKER, RAYLET, CONTAINER, KERNEL = ("serve", "ray-worker", "raylet", "container", "kernel")
+FACTS, STATUS, EXIT, OTHER = ("facts", "ray-status", "exit-status", "other")
+STACKS, MEASURED = ("stacks", "measured")
+NO_LOGS = (OTHER, STACKS, MEASURED)
+"""The roles of what is no log: nothing in it is looked for by signature."""
+
 _SKIPPED = {
     ".yaml",
     ".yml",
@@ -57,7 +49,7 @@ class SourceMissingError(CockpitError):
 class Source:
     """One log. ``name`` is the path as given; ``host`` the host's name ("" where it isn't known); ``role``
     one of ``serve``, ``ray-worker``, ``raylet``, ``container``, ``kernel``, ``facts``, ``ray-status``,
-    ``exit-status``, ``stacks`` and ``other``; ``data`` the bytes as they are."""
+    ``exit-status``, ``stacks``, ``measured`` and ``other``; ``data`` the bytes as they are."""
 
     name: str
     host: str

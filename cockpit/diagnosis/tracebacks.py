@@ -27,7 +27,8 @@ _OTHERS = 80
 class Raised:
     """One exception of a block: ``type`` with its module, the message's first line and those after it,
     ``line`` where its text stands, ``link`` to the one above: "" (first), "cause" or "handling"; ``ip`` the
-    address of the remote task that raised it."""
+    address of the remote task that raised it. ``frames`` are the ``File`` lines, innermost last; ``code`` the
+    source lines that were printed below them."""
 
     type: str
     message: str
@@ -37,6 +38,7 @@ class Raised:
     ip: str = ""
     more: list[str] = field(default_factory=list)
     frames: list[str] = field(default_factory=list)
+    code: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -93,6 +95,7 @@ class _Reader:
         self.ip = ""
         self.open: Raised | None = None
         self.frames: list[str] = []
+        self.code: list[str] = []
         self.waiting = True
 
     def line(self, text: str, number: int, offset: int) -> bool:
@@ -111,7 +114,7 @@ class _Reader:
 
     def _again(self) -> bool:
         fresh = (self.waiting and bool(self.link)) or not self.block.raised
-        self.frames, self.open = [], None
+        self.frames, self.code, self.open = [], [], None
         return fresh or (self.ip != "" and not self.block.raised)
 
     def _indented(self, text: str) -> bool:
@@ -122,6 +125,8 @@ class _Reader:
                 self.ip, self.waiting = remote_address(self.open.text), True
                 self.block.raised.remove(self.open)
                 self.open = None
+        elif self.open is None:
+            self.code.append(text.strip())
         if self.open is not None and len(self.open.more) < _MESSAGE_LINES:
             self.open.more.append(text)
         return True
@@ -130,10 +135,17 @@ class _Reader:
         match = _EXCEPTION.match(text)
         if self.waiting and match and self.frames:
             self.open = Raised(
-                match["type"], match["message"].strip(), number, offset, self.link, self.ip, [], self.frames
+                match["type"],
+                match["message"].strip(),
+                number,
+                offset,
+                self.link,
+                self.ip,
+                frames=self.frames,
+                code=self.code,
             )
             self.block.raised.append(self.open)
-            self.waiting, self.frames = False, []
+            self.waiting, self.frames, self.code = False, [], []
             return True
         if self.open is not None and len(self.open.more) < _MESSAGE_LINES:
             self.open.more.append(text)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 
-from tests.diagnosis.broken.bench import bench, run
+from tests.diagnosis.broken.bench import Preloaded, bench, run
 from tests.diagnosis.broken.table import BREAKAGES
 
 DATA = Path(__file__).parents[2] / "data" / "broken"
@@ -24,11 +25,15 @@ def main(arguments: list[str]) -> int:
     if names == ["--list"]:
         print("\n".join(f"{one.name}: {one.what}" for one in BREAKAGES.values()))
         return 0
-    failed = 0
-    for name in names or BREAKAGES:
+    failed, preloaded = 0, None
+    names = sorted(names or BREAKAGES, key=lambda name: not BREAKAGES[name].early)
+    for name in names:
         began = time.monotonic()
         try:
             with bench() as place:
+                if BREAKAGES[name].early and len(names) > 1:
+                    preloaded = preloaded or Preloaded(place.venv, Path(tempfile.mkdtemp()))
+                    place.preloaded = preloaded
                 logs, status = run(place, BREAKAGES[name]), place.status
         except RuntimeError as error:
             print(f"{name}: {error}", flush=True)
@@ -43,6 +48,8 @@ def main(arguments: list[str]) -> int:
             (folder / file).write_bytes(data)
         size = sum(map(len, logs.values()))
         print(f"{name}: status {status}, {size} bytes, {time.monotonic() - began:.0f} s", flush=True)
+    if preloaded is not None:
+        preloaded.end()
     return failed
 
 

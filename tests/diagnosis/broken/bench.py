@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -42,6 +43,37 @@ _ENV = {
 }
 
 
+class Preloaded:
+    """vLLM imported once for many launches: a process that forks a child for each; see ``preloaded.py``."""
+
+    def __init__(self, venv: Path, folder: Path) -> None:
+        script = Path(__file__).with_name("preloaded.py")
+        argv = [
+            str(venv / "bin" / "python"),
+            str(script),
+            str(venv / "bin" / "vllm"),
+            str(folder / "imported.log"),
+        ]
+        env = {**_ENV, "HOME": str(folder), "PATH": os.defpath, "VLLM_CACHE_ROOT": str(_CACHE)}
+        self.process = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout
+        if self.process.stdout.readline() != "ready\n":
+            raise RuntimeError("vLLM could not be imported")
+
+    def run(self, argv: list[str], env: Mapping[str, str], log: Path, folder: Path) -> int:
+        """One launch, to its end; its exit status."""
+        assert self.process.stdin and self.process.stdout
+        told = {"argv": argv, "env": dict(env), "log": str(log), "cwd": str(folder)}
+        self.process.stdin.write(json.dumps(told) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def end(self) -> None:
+        """End it."""
+        self.process.kill()
+        self.process.wait()
+
+
 @dataclass(slots=True)
 class Bench:
     """The place where a breakage runs: two addresses, a folder, and the processes that were started."""
@@ -53,6 +85,7 @@ class Bench:
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
     logs: dict[str, Path] = field(default_factory=dict)
     status: int | None = None
+    preloaded: Preloaded | None = None
 
     def __enter__(self) -> Bench:
         return self
@@ -283,6 +316,13 @@ def run(place: Bench, one: Breakage) -> dict[str, bytes]:
         time.sleep(one.linger)
         return {"head.log": place.logs["ray-start-worker"].read_bytes()}
     held = _hold(place, one)
+    if one.early and place.preloaded is not None:
+        place.logs[HEAD] = place.folder / "head.log"
+        argv, env = _serve_argv(place, one, HEAD, folder), {**place.env(HEAD, one), **one.env}
+        place.status = place.preloaded.run(argv, env, place.logs[HEAD], place.folder)
+        if held is not None:
+            held.close()
+        return _collected(place, one, folder)
     served = [HEAD, WORKER] if one.over == "mp" else [HEAD]
     ranks = {}
     for host in served:

@@ -34,7 +34,7 @@ class Breakage:
     ``host_env`` that of Ray (or of the rank) on a host. ``before`` is sh text that is run in front of the serve
     (of both ranks' processes with ``wrap_ray``) in a mount namespace of its own. ``until`` is what ends a launch
     that does not end by itself: a text in the head's log that has stood ``linger`` seconds, or the time alone.
-    ``request`` asks for an answer once the server is up.
+    ``early``: it ends before there is an engine. ``request`` asks for an answer once the server is up.
     """
 
     name: str
@@ -51,9 +51,10 @@ class Breakage:
     hits: tuple[Hit, ...] = ()
     until: str = ""
     linger: float = 3.0
-    limit: float = 280.0
+    limit: float = 330.0
     busy_port: int = 0
     request: bool = False
     eager: bool = True
     ray_defaults: bool = False
     ray_version: str = ""
+    early: bool = False

@@ -13,7 +13,7 @@ from tests.diagnosis.broken.breakage import HEAD, WORKER, Breakage, Hit
 STARTING = "Starting to load model"
 LOADED = "Loading weights took"
 UP = "Application startup complete"
-WAITS = "Waiting for creating a placement group of specs for 30 seconds"
+WAITS = "Waiting for creating a placement group of specs for 10 seconds"
 
 
 def _edit(file: str, **values: Any) -> Any:
@@ -77,23 +77,44 @@ def _template(folder: Path) -> None:
 
 NO_OVERRIDE = 'exec setpriv --inh-caps=-all --bounding-set=-dac_override,-dac_read_search "$@"'
 ALL = (
-    Breakage("flag-unknown", "a flag that does not exist", flags=("--gpu-mem-utilization", "0.8")),
-    Breakage("flag-choice", "a value that is no choice", flags=("--kv-cache-dtype", "fp9")),
-    Breakage("flag-type", "a word where a number belongs", flags=("--max-num-seqs", "many")),
-    Breakage("flag-json", "JSON with a missing quote", flags=("--speculative-config", '{"method: "ngram"}')),
-    Breakage("flag-range", "a share above one", flags=("--gpu-memory-utilization", "1.7")),
+    Breakage("flag-unknown", "a flag that does not exist", early=True, flags=("--gpu-mem-utilization", "0.8")),
+    Breakage("flag-choice", "a value that is no choice", early=True, flags=("--kv-cache-dtype", "fp9")),
+    Breakage("flag-type", "a word where a number belongs", early=True, flags=("--max-num-seqs", "many")),
     Breakage(
-        "backend-unknown", "a backend that does not exist", flags=("--distributed-executor-backend", "rya")
+        "flag-json",
+        "JSON with a missing quote",
+        early=True,
+        flags=("--speculative-config", '{"method: "ngram"}'),
+    ),
+    Breakage("flag-range", "a share above one", early=True, flags=("--gpu-memory-utilization", "1.7")),
+    Breakage(
+        "backend-unknown",
+        "a backend that does not exist",
+        early=True,
+        flags=("--distributed-executor-backend", "rya"),
+    ),
+    Breakage("no-backend", "two ranks, one GPU, no backend", early=True, flags=("--tensor-parallel-size", "2")),
+    Breakage(
+        "no-backend-ray",
+        "Ray runs on both hosts, and the backend was left out",
+        over="ray",
+        flags=("---distributed-executor-backend",),
     ),
     Breakage("nnodes-with-ray", "--nnodes beside Ray", over="ray", flags=("--nnodes", "2")),
     Breakage(
         "batched-tokens",
         "a batch shorter than a request",
+        early=True,
         flags=("--no-enable-chunked-prefill", "--max-num-batched-tokens", "64"),
     ),
-    Breakage("config-file", "a --config file that is not there", flags=("--config", "/etc/vllm/serve.yaml")),
-    Breakage("model-missing", "the model's folder is not there", model_arg="/models/nowhere"),
-    Breakage("model-empty", "the model's folder is empty", model=_empty),
+    Breakage(
+        "config-file",
+        "a --config file that is not there",
+        early=True,
+        flags=("--config", "/etc/vllm/serve.yaml"),
+    ),
+    Breakage("model-missing", "the model's folder is not there", early=True, model_arg="/models/nowhere"),
+    Breakage("model-empty", "the model's folder is empty", early=True, model=_empty),
     Breakage(
         "model-missing-worker",
         "the model's folder is empty on the worker alone",
@@ -101,7 +122,7 @@ ALL = (
         model=_empty,
         model_on=WORKER,
     ),
-    Breakage("hub-offline", "a hub id, offline", model_arg="acme/tiny-7b"),
+    Breakage("hub-offline", "a hub id, offline", early=True, model_arg="acme/tiny-7b"),
     Breakage("shard-truncated", "a shard cut short", model=_cut("model-00003-of-00004.safetensors", 200000)),
     Breakage(
         "shard-truncated-worker",
@@ -133,21 +154,33 @@ ALL = (
         "config.json says more layers than there are weights",
         model=_config(num_hidden_layers=5, layer_types=["full_attention"] * 5),
     ),
-    Breakage("config-broken", "config.json cut short", model=_cut("config.json", 300)),
-    Breakage("config-no-type", "config.json without model_type", model=_config(model_type=None)),
-    Breakage("config-missing", "no config.json", model=_without("config.json")),
-    Breakage("arch-unknown", "an architecture nobody knows", model=_config(architectures=["AcmeForCausalLM"])),
+    Breakage("config-broken", "config.json cut short", early=True, model=_cut("config.json", 300)),
+    Breakage("config-no-type", "config.json without model_type", early=True, model=_config(model_type=None)),
+    Breakage("config-missing", "no config.json", early=True, model=_without("config.json")),
+    Breakage(
+        "arch-unknown",
+        "an architecture nobody knows",
+        early=True,
+        model=_config(architectures=["AcmeForCausalLM"]),
+    ),
     Breakage(
         "type-unknown",
         "a model_type nobody knows",
+        early=True,
         model=_config(model_type="acme9", architectures=["Acme9ForCausalLM"]),
     ),
-    Breakage("remote-code", "a model with code of its own", model=_remote_code),
-    Breakage("tokenizer-missing", "no tokenizer", model=_without("tokenizer.json", "tokenizer_config.json")),
-    Breakage("tokenizer-broken", "tokenizer.json cut short", model=_cut("tokenizer.json", 2000)),
+    Breakage("remote-code", "a model with code of its own", early=True, model=_remote_code),
+    Breakage(
+        "tokenizer-missing",
+        "no tokenizer",
+        early=True,
+        model=_without("tokenizer.json", "tokenizer_config.json"),
+    ),
+    Breakage("tokenizer-broken", "tokenizer.json cut short", early=True, model=_cut("tokenizer.json", 2000)),
     Breakage(
         "tokenizer-class",
         "a tokenizer class nobody knows",
+        early=True,
         model=lambda folder: (
             _edit("tokenizer_config.json", tokenizer_class="AcmeTokenizer")(folder),
             (folder / "tokenizer.json").unlink(),
@@ -162,6 +195,7 @@ ALL = (
     Breakage(
         "template-missing",
         "a chat template that is not there",
+        early=True,
         flags=("--chat-template", "/etc/vllm/chat.jinja"),
     ),
     Breakage(
@@ -173,18 +207,24 @@ ALL = (
     Breakage(
         "tool-parser",
         "a tool parser nobody knows",
+        early=True,
         flags=("--enable-auto-tool-choice", "--tool-call-parser", "qwen4_coder"),
     ),
-    Breakage("tool-parser-none", "tool choice without a parser", flags=("--enable-auto-tool-choice",)),
-    Breakage("reasoning-parser", "a reasoning parser nobody knows", flags=("--reasoning-parser", "qwen5")),
-    Breakage("quant-unknown", "a quantization nobody knows", flags=("--quantization", "int3")),
-    Breakage("quant-awq", "AWQ asked of a plain model", flags=("--quantization", "awq")),
+    Breakage(
+        "tool-parser-none", "tool choice without a parser", early=True, flags=("--enable-auto-tool-choice",)
+    ),
+    Breakage(
+        "reasoning-parser", "a reasoning parser nobody knows", early=True, flags=("--reasoning-parser", "qwen5")
+    ),
+    Breakage("quant-unknown", "a quantization nobody knows", early=True, flags=("--quantization", "int3")),
+    Breakage("quant-awq", "AWQ asked of a plain model", early=True, flags=("--quantization", "awq")),
     Breakage(
         "quant-config",
         "a quantization in config.json that this build has not",
+        early=True,
         model=_config(quantization_config={"quant_method": "acme_q"}),
     ),
-    Breakage("dtype-refused", "a dtype that is none", flags=("--dtype", "int8")),
+    Breakage("dtype-refused", "a dtype that is none", early=True, flags=("--dtype", "int8")),
     Breakage(
         "lora-missing",
         "a LoRA adapter that is not there",
@@ -193,13 +233,14 @@ ALL = (
     Breakage(
         "draft-missing",
         "a draft model that is not there",
+        early=True,
         flags=(
             "--speculative-config",
             '{"model": "/models/draft", "num_speculative_tokens": 3, "method": "draft_model"}',
         ),
     ),
     Breakage("load-format", "a load format nobody knows", flags=("--load-format", "zip")),
-    Breakage("max-model-len", "longer than the model", flags=("--max-model-len", "65536")),
+    Breakage("max-model-len", "longer than the model", early=True, flags=("--max-model-len", "65536")),
     Breakage(
         "kv-too-small",
         "a context that the KV cache can't hold",
@@ -211,21 +252,27 @@ ALL = (
         "a KV cache of half a megabyte",
         flags=("--kv-cache-memory-bytes", "500000", "--max-model-len", "2048"),
     ),
-    Breakage("tp-heads", "three ranks, four heads", flags=("--tensor-parallel-size", "3")),
+    Breakage("tp-heads", "three ranks, four heads", early=True, flags=("--tensor-parallel-size", "3")),
     Breakage(
         "tp-heads-ray", "three ranks over Ray, four heads", over="ray", flags=("--tensor-parallel-size", "3")
     ),
-    Breakage("port-taken", "the API's port is taken", busy_port=1),
+    Breakage("port-taken", "the API's port is taken", early=True, busy_port=1),
     Breakage("master-port-taken", "the rendezvous port is taken", over="mp", busy_port=2),
-    Breakage("host-not-ours", "an API address that this host has not", flags=("--host", "10.99.0.7")),
+    Breakage(
+        "host-not-ours", "an API address that this host has not", early=True, flags=("--host", "10.99.0.7")
+    ),
     Breakage(
         "ssl-missing",
         "a certificate that is not there",
+        early=True,
         flags=("--ssl-certfile", "/etc/vllm/cert.pem", "--ssl-keyfile", "/etc/vllm/key.pem"),
     ),
     Breakage("log-level", "a log level that is none", env={"VLLM_LOGGING_LEVEL": "LOUD"}),
     Breakage(
-        "env-value", "an environment variable with a word for a number", env={"VLLM_CPU_KVCACHE_SPACE": "4GB"}
+        "env-value",
+        "an environment variable with a word for a number",
+        early=True,
+        env={"VLLM_CPU_KVCACHE_SPACE": "4GB"},
     ),
     Breakage("threads-bind", "cores that this host has not", env={"VLLM_CPU_OMP_THREADS_BIND": "900-907"}),
     Breakage("no-compiler", "no C++ compiler", eager=False, env={"CXX": "/usr/bin/no-such-g++"}),
@@ -274,10 +321,18 @@ ALL = (
         over="ray-none",
         env={"RAY_ADDRESS": "-"},
         until=WAITS,
+        linger=24,
     ),
-    Breakage("ray-one-node", "the worker never joined", over="ray-one", until=WAITS),
+    Breakage("ray-one-node", "the worker never joined", over="ray-one", until=WAITS, linger=24),
     Breakage("ray-join-no-head", "ray start of the worker, and no head there", over="join", linger=45),
-    Breakage("ray-version", "another Ray release on the worker", over="ray", ray_version="2.55.1", until=WAITS),
+    Breakage(
+        "ray-version",
+        "another Ray release on the worker",
+        over="ray",
+        ray_version="2.55.1",
+        until=WAITS,
+        linger=24,
+    ),
     Breakage(
         "gloo-interface-worker",
         "an interface that the worker has not",
