@@ -133,6 +133,13 @@ def _model_path(hit: Hit, facts: Situation) -> Told:
     return Told("draft" if other and draft and path in str(draft) else "")
 
 
+def _whose_value(hit: Hit, facts: Situation) -> Told:
+    """The argument that has the value of the message; without one it is an environment variable's."""
+    value = hit.parts.get("value", "")
+    name = next((name for name, given in facts.args.items() if str(given) == value), "")
+    return Told("flag" if name else "", {"flag": f"--{name.replace('_', '-')}"})
+
+
 def _backend_name(_hit: Hit, facts: Situation) -> Told:
     known = ("", "ray", "mp", "uni", "external_launcher")
     return Told(
@@ -233,4 +240,5 @@ RULES: dict[str, Rule] = {
     "ray_versions": _ray_versions,
     "rdma_call": _rdma_call,
     "unknown_flag": _unknown_flag,
+    "whose_value": _whose_value,
 }

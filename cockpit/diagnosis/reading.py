@@ -202,7 +202,9 @@ def _hit(cache: _Cache, signature: Signature, place: tuple[int, int, str], readi
         shown = head.text
     block = _block_of(reading.blocks, head, line)
     raised = _raised_of(block, line)
-    if signature.traceback and raised is None:
+    if (signature.traceback or signature.within) and raised is None:
+        return None
+    if raised is not None and not signature.comes_from(raised.frames):
         return None
     if block is not None and raised is None and signature.kind and head.text.startswith("    "):
         return None  # the source code of a frame, which may hold a message's words

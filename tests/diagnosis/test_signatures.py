@@ -69,8 +69,9 @@ BEFORE = (
 
 
 def _log(one: Signature) -> str:
-    if one.traceback:
-        return f'{BEFORE}Traceback (most recent call last):\n  File "/a/b.py", line 1, in c\n    d()\n{one.example}\n'
+    if one.traceback or one.within:
+        frame = f"/a/{one.within.split('|')[0]}.py"
+        return f'{BEFORE}Traceback (most recent call last):\n  File "{frame}", line 1, in c\n    d()\n{one.example}\n'
     return f"{BEFORE}{one.example}\n"
 
 

@@ -10,7 +10,8 @@ parts that describe the launch); ``find``: texts, one of which must stand in the
 expression on the message, over ``lines`` lines (``mark``: the named part that stands in the
 decisive line); parts named alike but for a digit at the end count as one; ``any_level``: also in lines of
 level INFO and WARNING;
-``traceback``: only as an exception of a traceback; ``weight``: how much it outweighs other causes of the same
+``traceback``: only as an exception of a traceback; ``within``: only of one with a frame that this pattern is
+found in; ``weight``: how much it outweighs other causes of the same
 log; ``least``: how often a stall must have been told; ``dies``: it ends a server that is already up;
 ``remote``: without an address it speaks of the other node; ``explains``: kinds and ids that a hint is the
 deeper reason of; ``adjust``: the rule in ``diagnosis.adjust`` that works with the numbers; ``cause``, ``fix``
@@ -22,7 +23,7 @@ from __future__ import annotations
 import functools
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -60,6 +61,7 @@ class Signature:
     mark: str = ""
     any_level: bool = False
     traceback: bool = False
+    within: str = ""
     weight: int = 0
     least: int = 1
     dies: bool = False
@@ -75,6 +77,10 @@ class Signature:
     since: str = ""
     until: str = ""
     example: str = ""
+
+    def comes_from(self, frames: Sequence[str]) -> bool:
+        """Whether an exception with these frames is meant."""
+        return not self.within or any(_compiled(self.within).search(frame) for frame in frames)
 
     def search(self, text: str) -> re.Match[str] | None:
         """The match in ``text``; without a pattern of its own the whole text."""

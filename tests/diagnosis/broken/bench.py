@@ -382,7 +382,7 @@ def _strike(place: Bench, hit: Hit, ranks: dict[str, subprocess.Popen[bytes]], t
         send(ranks[hit.host].pid, hit.signal)
         return
     if hit.process in ("raylet", "gcs_server"):
-        port = place.address(hit.host)
+        port = f"node_ip_address={place.address(hit.host)}" if hit.process == "raylet" else ""
         pids = [
             pid
             for pid in place.pids()
