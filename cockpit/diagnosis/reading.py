@@ -133,6 +133,8 @@ def read(source: Source, index: int) -> Reading:
     reading.blocks = _blocks(cache, found)
     hits = list(_hits(cache, found, reading))
     reading.starts = _starts(hits)
+    if len(reading.starts) == 1:
+        reading.starts += _after_deaths(reading.blocks)
     reading.hits = hits
     reading.tail = _tail(cache, found.lines)
     return reading
@@ -250,6 +252,18 @@ def _starts(hits: Sequence[Hit]) -> list[int]:
             seen = set()
         seen.add(key)
     return starts
+
+
+def _after_deaths(blocks: Sequence[Block]) -> list[int]:
+    """The lines after the deaths of ``vllm serve`` that another one of the very same words follows: a restart
+    loop that dies before it says anything else."""
+    deaths: dict[str, list[Block]] = {}
+    for block in blocks:
+        last = block.raised[-1]
+        if block.bare and last.frames and last.frames[0].endswith("in <module>"):
+            deaths.setdefault(f"{last.type}: {last.message}", []).append(block)
+    most = max(deaths.values(), key=len, default=[])
+    return [block.end + 1 for block in most[:-1]]
 
 
 def _tail(cache: _Cache, lines: int) -> list[tuple[int, int, Line]]:
