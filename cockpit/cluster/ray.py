@@ -8,7 +8,7 @@ would end the user's other Ray too.
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from cockpit.cluster.arguments import declared_flags, ray_start, temp_dir
 from cockpit.cluster.environment import TOKEN, environment_for, ray_address
@@ -57,9 +57,30 @@ def token_command(profile: Profile, runtime: Runtime) -> Command:
     return replace(command, gives=SECRET)
 
 
+@dataclass(frozen=True, slots=True)
+class RayProcess:
+    """Ray of this cluster on a host. ``up`` when it runs and has started: a worker has joined then, and the
+    head's dashboard answers."""
+
+    process: detached.Process
+    up: bool = False
+
+
 def state_command(profile: Profile, runtime: Runtime, host: HostSpec) -> Command:
-    """Whether Ray of this cluster runs on ``host``; ``detached.parse_state`` reads the answer."""
-    return runtime.script(host, detached.state(FOLDER), "see whether the cluster's Ray runs", limit=15)
+    """Whether Ray of this cluster runs on ``host``; ``parse_state`` reads the answer."""
+    text = (
+        f"ray_state() (\n{detached.state(FOLDER)})\nFOUND=$(ray_state) || exit\n"
+        + 'echo "$FOUND"\n'
+        + _started(profile, host)
+        + 'case "$FOUND" in running*) if started 2>/dev/null; then echo up; fi ;; esac\n'
+    )
+    return runtime.script(host, text, "see whether the cluster's Ray runs", limit=15)
+
+
+def parse_state(output: str) -> RayProcess:
+    """Read what ``state_command`` printed; raises ``ValueError`` on anything else."""
+    first, _, rest = output.partition("\n")
+    return RayProcess(detached.parse_state(first + "\n"), rest == "up\n")
 
 
 def stop_commands(profile: Profile, runtime: Runtime) -> tuple[Command, ...]:
@@ -113,14 +134,15 @@ def _start(profile: Profile, runtime: Runtime, host: HostSpec, why: str, before:
     environment = {k: v for k, v in environment_for(profile, host).items() if k != "RAY_ADDRESS"}
     text = (
         f"ray_state() (\n{detached.state(FOLDER)})\n"
-        + 'case "$(ray_state)" in running*) echo "already running"; exit 0 ;; esac\n'
+        + f"launch() (\n{detached.start(FOLDER, ray_start(profile, host))})\n"
+        + _started(profile, host)
+        + f"wait_for_it() {{\n{_wait(host)}}}\n"
+        # Somebody else's start, or one that outlived its cockpit, may still be on its way.
+        + 'case "$(ray_state)" in running*) echo "already running"; TRIES=2; wait_for_it; exit ;; esac\n'
         + before
         + "unset RAY_ADDRESS\n"
         + (_own_folder(folder) if "temp-dir" not in declared_flags(profile) else "")
-        + f'LOG="$STATE/{FOLDER}/log"\n'
-        + 'SIZE=$(stat -c %s "$LOG" 2>/dev/null || echo 0)\n'
-        + f"launch() (\n{detached.start(FOLDER, ray_start(profile, host))})\nlaunch || exit\n"
-        + _wait(profile, host)
+        + "launch || exit\nTRIES=1\nwait_for_it\n"
     )
     return runtime.script(host, text, why, env=environment, limit=START_LIMIT)
 
@@ -144,24 +166,34 @@ def _own_folder(path: str) -> str:
 _TOO_SLOW = "timed out during startup"
 
 
-def _wait(profile: Profile, host: HostSpec) -> str:
-    """sh text that waits until Ray says it has started, and tells the end of its output when it does not."""
+def _started(profile: Profile, host: HostSpec) -> str:
+    """sh text of ``output``, what Ray has said since it was started, and ``started``, whether it is up."""
     dashboard = python("ports", "answers", "127.0.0.1", str(profile.ray.dashboard_port))
-    late = f"{host.name}: Ray is not up after {START_LIMIT - 10:g} s; it still runs."
     answers = f"answers() (\n{dashboard})\n" if host.role is Role.HEAD else "answers() { :; }\n"
     return (
         answers
-        + f"END=$(($(date +%s) + {START_LIMIT - 10:g}))\n"
-        + 'output() { tail -c "+$((SIZE + 1))" "$LOG"; }\n'
-        + "TRIES=1\nwhile :; do\n"
+        + f'LOG="$STATE/{FOLDER}/log"\n'
+        + "output() {\n"
+        + f'  FROM=$(cat "$STATE/{FOLDER}/output-from" 2>/dev/null || echo 0)\n'
+        + '  tail -c "+$((FROM + 1))" "$LOG"\n}\n'
+        + 'started() { output | grep -q "Ray runtime started" && answers; }\n'
+    )
+
+
+def _wait(host: HostSpec) -> str:
+    """sh text that waits until Ray is up, and tells the end of its output when it does not come up; exits."""
+    late = f"{host.name}: Ray is not up after {START_LIMIT - 10:g} s; it still runs."
+    return (
+        f"END=$(($(date +%s) + {START_LIMIT - 10:g}))\n"
+        + "while :; do\n"
         + '  case "$(ray_state)" in running*) ;; *)\n'
         # Ray gives its raylet 30 s, and nothing changes that (2.60, node.py): too short on a very busy host.
         + f'    if [ "$TRIES" = 1 ] && output | grep -q "{_TOO_SLOW}"; then\n'
         + '      echo "Ray was too slow for its own limit; once more"\n'
-        + '      TRIES=2 SIZE=$(stat -c %s "$LOG")\n      launch || exit\n      continue\n    fi\n'
+        + "      TRIES=2\n      launch || exit\n      continue\n    fi\n"
         + f"    echo {shlex.quote(f'{host.name}: Ray ended while it started:')} >&2\n"
         + "    output | tail -n 30 >&2\n    exit 1 ;;\n  esac\n"
-        + '  if output | grep -q "Ray runtime started" && answers 2>/dev/null; then exit 0; fi\n'
+        + "  if started 2>/dev/null; then exit 0; fi\n"
         + '  if [ "$(date +%s)" -ge "$END" ]; then\n'
         + "    output | tail -n 30 >&2\n"
         + f"    echo {shlex.quote(late)} >&2\n"

@@ -174,7 +174,7 @@ def _install_stand_in(place: Environment) -> None:
     target = place.packages / "gpu_stand_in"
     target.mkdir(exist_ok=True)
     source = importlib.resources.files("cockpit.lab").joinpath("gpu_stand_in")
-    for file in ("__init__.py", "platform.py"):
+    for file in ("__init__.py", "communicator.py", "platform.py"):
         text = source.joinpath(file).read_text()
         if not (target / file).exists() or (target / file).read_text() != text:
             replace(target / file, text)

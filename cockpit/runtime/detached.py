@@ -3,7 +3,8 @@
 Each process has a folder below ``$STATE``, its *unit*: ``launch.sh`` (what was started), ``pid`` (leader of
 its own session and process group, with the start time, boot and PID namespace that tell it from a later
 process of the same number), ``program`` (the same of the program itself), ``log`` (standard output and
-error), ``exit-status`` (written when it ends; 128 + n for signal n). The texts are for ``Runtime.script``,
+error, appended to), ``output-from`` (the log's size in bytes when it was started), ``exit-status`` (written
+when it ends; 128 + n for signal n). The texts are for ``Runtime.script``,
 and a unit is asked about where it was started: a container's process ids mean nothing on its host.
 
 The leader is ``supervise.sh``, which waits for the program and survives the signals that go to the group.

@@ -24,7 +24,6 @@ from cockpit.model.profile import (
     Role,
     ServeSpec,
 )
-from cockpit.runtime import detached
 from cockpit.runtime.native import NativeEnvironment
 
 
@@ -68,16 +67,35 @@ class Cluster:
     def state_folder(self, host: str) -> Path:
         return self.home(host) / ".local/state/spark-cockpit" / self.profile.name
 
-    def run(self, command: Command) -> subprocess.CompletedProcess[bytes]:
-        """Run a command as its host would."""
-        home = self.home(command.host)
+    def environment(self, host: str) -> dict[str, str]:
+        """What a login on the host would have."""
+        home = self.home(host)
         home.mkdir(parents=True, exist_ok=True)
         keep = {key: os.environ[key] for key in ("PATH", "LANG") if key in os.environ}
+        return {**keep, "HOME": str(home), **self.extra_env}
+
+    def start(self, command: Command) -> subprocess.Popen[bytes]:
+        """Begin a command as its host would; its output goes nowhere."""
+        silent = subprocess.DEVNULL
+        begun = subprocess.Popen(
+            command.remote_argv,
+            stdin=subprocess.PIPE,
+            stdout=silent,
+            stderr=silent,
+            env=self.environment(command.host),
+        )
+        assert begun.stdin is not None
+        begun.stdin.write(command.stdin_bytes(self.secrets) or b"")
+        begun.stdin.close()
+        return begun
+
+    def run(self, command: Command) -> subprocess.CompletedProcess[bytes]:
+        """Run a command as its host would."""
         done = subprocess.run(
             command.remote_argv,
             input=command.stdin_bytes(self.secrets),
             capture_output=True,
-            env={**keep, "HOME": str(home), **self.extra_env},
+            env=self.environment(command.host),
             timeout=command.limit + 20,
             check=False,
         )
@@ -98,8 +116,8 @@ class Cluster:
         self.good(ray.token_command(self.profile, self.runtime))
         return self.good(ray.worker_command(self.profile, self.runtime, host or self.profile.workers[0]))
 
-    def state(self, host: HostSpec) -> detached.Process:
-        return detached.parse_state(self.good(ray.state_command(self.profile, self.runtime, host)))
+    def state(self, host: HostSpec) -> ray.RayProcess:
+        return ray.parse_state(self.good(ray.state_command(self.profile, self.runtime, host)))
 
     def membership(self) -> Membership:
         output = self.good(membership_command(self.profile, self.runtime))

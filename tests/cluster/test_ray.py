@@ -87,7 +87,7 @@ def test_starting_again_starts_nothing(cluster: Cluster) -> None:
     assert cluster.start_head() == "already running\n"
     assert cluster.join() == "already running\n"
     assert cluster.processes().keys() == before.keys()
-    assert all(cluster.state(host).state is ProcessState.RUNNING for host in cluster.profile.hosts)
+    assert all(cluster.state(host).up for host in cluster.profile.hosts)
 
 
 def test_the_dashboard_answers_to_the_token_alone(cluster: Cluster) -> None:
@@ -124,7 +124,7 @@ def test_a_worker_that_leaves_is_missing_and_comes_back(cluster: Cluster) -> Non
     stopped = cluster.good(ray.stop_command(cluster.profile, cluster.runtime, worker))
     assert stopped.startswith("SIGTERM ended its ")
     until(lambda: states(cluster) == [MemberState.JOINED, MemberState.MISSING], "worker missing")
-    assert cluster.state(worker).state is ProcessState.ABSENT, "stopped, not died"
+    assert cluster.state(worker).process.state is ProcessState.ABSENT, "stopped, not died"
     assert not (cluster.state_folder("spark-2") / TOKEN).exists()
     assert cluster.join().startswith("started ")
     assert cluster.membership().complete
@@ -137,8 +137,8 @@ def test_a_raylet_that_dies_takes_its_node_down_and_nothing_stays(cluster: Clust
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         if words[0].endswith(b"raylet") and b"--node_ip_address=127.0.25.3" in words:
             os.kill(pid, signal.SIGKILL)
-    until(lambda: cluster.state(worker).state is ProcessState.ENDED, "ray start --block ended")
-    assert cluster.state(worker).status == 1
+    until(lambda: cluster.state(worker).process.state is ProcessState.ENDED, "ray start --block ended")
+    assert cluster.state(worker).process.status == 1
     assert cluster.join().startswith("started ")
     until(lambda: cluster.membership().complete, "complete again, the dead node not counted")
 
@@ -151,7 +151,7 @@ def test_another_ray_on_the_port_is_named_and_left_alone(cluster: Cluster, venv:
     said = refused.stderr.decode()
     assert f"Port {cluster.profile.ray.port} is taken by another Ray, process " in said
     assert said.startswith("spark-1: ")
-    assert rival.state(rival.profile.head).state is ProcessState.ABSENT
+    assert rival.state(rival.profile.head).process.state is ProcessState.ABSENT
     assert cluster.membership().complete
 
 
@@ -161,7 +161,7 @@ def test_another_cluster_survives_the_end_of_ours(cluster: Cluster, other: Clust
     assert cluster.processes() == {}
     assert not (cluster.state_folder("spark-1") / TOKEN).exists()
     for host in cluster.profile.hosts:
-        assert cluster.state(host).state is ProcessState.ABSENT, "stopped, not died"
+        assert cluster.state(host).process.state is ProcessState.ABSENT, "stopped, not died"
     assert other.processes().keys() == theirs.keys()
     assert states(other) == [MemberState.JOINED, MemberState.MISSING]
     gone = cluster.membership()
@@ -181,7 +181,7 @@ def test_a_dead_head_is_told_at_once_and_nothing_is_started(venv: str, tmp_path:
     assert refused.stderr.decode().startswith(
         "spark-2 can't reach spark-1's Ray at 127.0.27.2:25579: connection refused. Does Ray's head run"
     )
-    assert lonely.state(lonely.profile.workers[0]).state is ProcessState.ABSENT
+    assert lonely.state(lonely.profile.workers[0]).process.state is ProcessState.ABSENT
 
 
 @pytest.mark.full
@@ -202,3 +202,20 @@ def test_versions_are_asked_without_starting_vllm(cluster: Cluster) -> None:
     assert versions.ray == cluster.membership().ray_version
     assert versions.vllm
     assert versions.python_series.startswith("3.")
+
+
+def test_a_start_whose_starter_died_is_waited_for(venv: str, tmp_path: Path) -> None:
+    made = Cluster(ray_profile(venv, "ray-left", net=27, port=25579), tmp_path)
+    head = made.profile.head
+    try:
+        starter = made.start(ray.head_command(made.profile, made.runtime))
+        until(lambda: made.state(head).process.state is ProcessState.RUNNING, "Ray's process runs")
+        starter.kill()
+        starter.wait()
+        assert not made.state(head).up
+        assert made.start_head() == "already running\n"
+        assert made.state(head).up
+    finally:
+        made.stop()
+        made.clear()
+        assert made.processes() == {}

@@ -59,7 +59,7 @@ async def _ports_are_ours(session: Session) -> bool:
         return True
     if not needs_ray(session.profile):
         return False
-    return (await ray_on(session, session.profile.head)).state is ProcessState.RUNNING
+    return (await ray_on(session, session.profile.head)).process.state is ProcessState.RUNNING
 
 
 class Preflight(StepBase):

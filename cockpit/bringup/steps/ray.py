@@ -8,7 +8,9 @@ from cockpit.bringup.step import Planner, Report
 from cockpit.bringup.steps.base import StepBase, planner_of
 from cockpit.cluster.backend import Backend, backend_of
 from cockpit.cluster.ray import (
+    RayProcess,
     head_command,
+    parse_state,
     state_command,
     stop_command,
     token_command,
@@ -16,17 +18,17 @@ from cockpit.cluster.ray import (
 )
 from cockpit.model.command import Command
 from cockpit.model.profile import HostSpec, Profile
-from cockpit.runtime.detached import Process, ProcessState, parse_state
+from cockpit.runtime.detached import Process, ProcessState
 from cockpit.runtime.prelude import NO_ENVIRONMENT
 
 ONE_HOST = Report(StepState.NOT_NEEDED, "one host needs no Ray")
 
 
-async def ray_on(session: Session, spec: HostSpec) -> Process:
+async def ray_on(session: Session, spec: HostSpec) -> RayProcess:
     """The cluster's Ray on a host; absent where its environment is gone."""
     completed = await session.ask(state_command(session.profile, session.runtime, spec))
     if completed.status == NO_ENVIRONMENT:
-        return Process(ProcessState.ABSENT)
+        return RayProcess(Process(ProcessState.ABSENT))
     if completed.status != 0:
         raise session.failed(completed)
     return parse_state(completed.text)
@@ -42,10 +44,13 @@ async def check_ray(session: Session, specs: tuple[HostSpec, ...]) -> Report:
     if not needs_ray(session.profile):
         return ONE_HOST
     found = await session.each(specs, lambda spec: ray_on(session, spec))
-    missing = [name for name, process in found.items() if process.state is not ProcessState.RUNNING]
-    if not missing:
+    missing = [name for name, ray in found.items() if ray.process.state is not ProcessState.RUNNING]
+    starting = [name for name, ray in found.items() if name not in missing and not ray.up]
+    if not missing and not starting:
         return Report(StepState.DONE, f"running on {', '.join(found)}")
-    died = [name for name in missing if _died(found[name])]
+    if not missing:
+        return Report(StepState.READY_TO_RUN, f"still starting on {', '.join(starting)}", starting[0])
+    died = [name for name in missing if _died(found[name].process)]
     words = f"not running on {', '.join(missing)}" + (f"; it died on {', '.join(died)}" if died else "")
     return Report(StepState.READY_TO_RUN, words, missing[0] if len(missing) == 1 else "")
 

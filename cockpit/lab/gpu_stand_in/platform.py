@@ -29,6 +29,11 @@ class StandInPlatform(CpuPlatform):  # type: ignore[misc]  # vLLM lives in the l
         )
 
     @classmethod
+    def get_device_communicator_cls(cls) -> str:
+        """The class whose ranks talk over the network, as those of two Sparks do."""
+        return "gpu_stand_in.communicator.NetworkCommunicator"
+
+    @classmethod
     def log_warnings(cls) -> None:
         """Say once a run that this is a stand-in; vLLM calls this when its logging is set up.
 
