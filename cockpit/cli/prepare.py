@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Sequence
 
@@ -31,17 +32,32 @@ async def prepare(
     async def confirm(task: Task) -> bool:
         if yes or plan:
             return yes and not plan
-        return click.confirm(show.safe(f"{task.host}: {task.title}. Do it?"), default=False, err=True)
+        return await _answered(f"{task.host}: {task.title}. Do it? [y/N]: ")
 
-    async with session_for(profile, trust=trust) as session:
-        teller = _Json() if as_json else _Lines(plan=plan)
-        outcome = await run(
-            session, only=Kind(only) if only else None, confirm=confirm, show=teller.show, tell=teller.tell
-        )
+    teller = _Json() if as_json else _Lines(plan=plan)
+    try:
+        async with session_for(profile, trust=trust) as session:
+            outcome = await run(
+                session, only=Kind(only) if only else None, confirm=confirm, show=teller.show, tell=teller.tell
+            )
+    except asyncio.CancelledError:
+        outcome = Outcome.DETACHED
     if plan and outcome is Outcome.REFUSED:
         outcome = Outcome.READY
     teller.end(outcome)
     return exits.BY_OUTCOME[outcome]
+
+
+async def _answered(question: str) -> bool:
+    """The answer at the terminal; meanwhile the connections and the lock are kept alive."""
+    click.echo(show.safe(question), nl=False, err=True)
+    loop, come = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(sys.stdin, come.set)
+    try:
+        await come.wait()
+    finally:
+        loop.remove_reader(sys.stdin)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 class _Json:
@@ -104,7 +120,9 @@ class _Lines:
     def end(self, outcome: Outcome) -> None:
         """The last line."""
         self._close()
-        if not self._any:
+        if outcome is Outcome.DETACHED:
+            click.echo("Ended. What has come stays; run it again, and it goes on from there.")
+        elif not self._any:
             click.echo("Nothing is to be prepared.")
         elif not self._plan:
             told = {Outcome.READY: "Prepared.", Outcome.REFUSED: "Something is left to do."}
