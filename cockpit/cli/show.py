@@ -71,7 +71,8 @@ def verdicts(found: Iterable[Verdict]) -> None:
     for verdict in found:
         where = ", ".join(verdict.hosts)
         click.echo(f"{MARKS[verdict.grade]} {verdict.grade.value:<8} {where}: {safe(verdict.observed)}")
-        if verdict.grade is not Grade.READY:
+        # One that is ready may still have something to propose: an environment for the profile.
+        if verdict.grade is not Grade.READY or verdict.fix:
             for text in (verdict.why, verdict.remedy):
                 if text:
                     click.echo(indented(text, "           "))

@@ -9,12 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listening socket; ``pid`` is None where this user may not see the process."""
+    """A listening socket; ``pid`` is None where this user may not see the process. ``cluster`` is the profile whose
+    cockpit started it, "" where none did."""
 
     port: int
     address: str
     pid: int | None
     name: str
+    cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ class ImageFacts:
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """A host. ``gpus`` are (driver, name) pairs; an error is "" where the question was answered.
+    """A host. ``gpus`` are (driver, name) pairs; an error is "" where the question was answered;
+    ``cuda`` is the newest CUDA that the driver can do.
     ``docker_error`` and ``image`` mean something for a docker profile only."""
 
     kernel: str
@@ -49,6 +52,7 @@ class HostFacts:
     image: ImageFacts | None = None
     missing: tuple[str, ...] = ()
     listeners: tuple[Listener, ...] = ()
+    cuda: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +145,16 @@ def _host(facts: dict[str, Any]) -> HostFacts:
         gpus=tuple((str(driver), str(name)) for driver, name in gpu["gpus"]),
         gpu_error=str(gpu["error"]),
         gpu_missing=bool(gpu["missing"]),
+        cuda=str(facts.get("cuda", "")),
         docker_missing=bool(engine.get("missing")),
         docker_error=str(engine.get("error", "")),
         docker_version=str(engine.get("output", "")).strip(),
         image=_image(image) if image is not None else None,
         missing=tuple(str(path) for path in facts["missing"]),
         listeners=tuple(
-            Listener(int(row["port"]), str(row["address"]), row["pid"], str(row["name"]))
+            Listener(
+                int(row["port"]), str(row["address"]), row["pid"], str(row["name"]), str(row.get("cluster", ""))
+            )
             for row in facts["listeners"]
         ),
     )

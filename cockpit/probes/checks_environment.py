@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from cockpit.model.finding import Fix
@@ -133,6 +134,32 @@ def container_gpu(asked: Asked) -> Iterable[Verdict]:
             yield blocked(
                 "container-gpu", name, "A container started with --gpus all sees no GPU.", why, remedy
             )
+
+
+_BUILT = re.compile(r"\+cu(\d+)(\d)$")
+"""PyTorch names the CUDA it was built for in its local version: 2.13.0+cu130 is CUDA 13.0."""
+
+
+def cuda(asked: Asked) -> Iterable[Verdict]:
+    """The driver can do the CUDA that the environment's PyTorch was built for. Within a major version any driver of
+    it will do (NVIDIA, CUDA Compatibility, minor version compatibility)."""
+    for name, facts in asked.environments.items():
+        built = _BUILT.search(facts.torch)
+        offered = asked.hosts[name].cuda if name in asked.hosts else ""
+        if built is None or not offered:
+            continue
+        major, _, _ = offered.partition(".")
+        if major.isdigit() and int(built[1]) > int(major):
+            observed = (
+                f"PyTorch {facts.torch} is built for CUDA {built[1]}.{built[2]}, and the driver does {offered}."
+            )
+            why = "CUDA does not come up in such an environment: the driver is older than its libraries."
+            remedy = (
+                f"On {name}: sudo apt update && sudo apt full-upgrade && sudo reboot ; or take an older image"
+            )
+            yield blocked("cuda", name, observed, why, remedy)
+        else:
+            yield ready("cuda", name, f"PyTorch for CUDA {built[1]}.{built[2]}, the driver does {offered}.")
 
 
 _OURS = ("VLLM_HOST_IP", "MASTER_ADDR", "RAY_ADDRESS")

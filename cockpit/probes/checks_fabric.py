@@ -159,7 +159,12 @@ def cables(asked: Asked) -> Iterable[Verdict]:
             if mine is None or not way.mac or way.interface != mine.name:
                 continue
             host, port = owners.get(way.mac, ("", ""))
-            if host == peer:
+            wanted = (
+                asked.fabrics[peer].link_of(asked.profile.host(peer).cluster_address) if host == peer else None
+            )
+            if wanted is not None and wanted.name != port:
+                yield _crossed(spec, facts, mine, (peer, port, wanted.name))
+            elif host == peer:
                 yield ready("cables", spec.name, f"{mine.name} ══ {host} {port}")
             elif peer in asked.fabrics:
                 where = f"{host} {port}" if host else f"a machine with the address {way.mac}"
@@ -167,6 +172,19 @@ def cables(asked: Asked) -> Iterable[Verdict]:
                 why = "Another machine answers to the peer's address: a wrong cable, or an address given twice."
                 remedy = f"On {spec.name}: ip neigh show dev {mine.name} ; follow the cable"
                 yield blocked("cables", spec.name, observed, why, remedy)
+
+
+def _crossed(spec: HostSpec, facts: FabricFacts, mine: Link, end: tuple[str, str, str]) -> Verdict:
+    """A Linux host answers for each of its addresses on every interface, so pings pass over a cable in the wrong
+    port (Documentation/networking/ip-sysctl, arp_ignore)."""
+    peer, port, wanted = end
+    observed = f"{mine.name} reaches {peer}'s {port}, and {peer}'s fabric address is on its {wanted}."
+    why = "Pings and TCP may pass all the same; RDMA is bound to the port, and fails or takes the wrong one."
+    remedy = (
+        f"Put the cable into {wanted} of {peer}, the same port on both boxes; or give {port} the address, in "
+        f"/etc/netplan of {peer}"
+    )
+    return Verdict("cables", (spec.name,), Grade.BLOCKED if facts.rdma else Grade.SLOW, observed, why, remedy)
 
 
 def firewall(asked: Asked) -> Iterable[Verdict]:
@@ -274,6 +292,13 @@ def picture(asked: Asked) -> str:
     """The cabling as text."""
     addresses = {spec.name: spec.fabric.address for spec in asked.profile.hosts if spec.fabric}
     return cabling(asked.fabrics, addresses)
+
+
+def drawn(asked: Asked) -> Iterable[Verdict]:
+    """The cabling as a picture, where there is any."""
+    names = tuple(spec.name for spec, _ in _pairs(asked))
+    if len(names) > 1:
+        yield Verdict("cabling", names, Grade.READY, "The cabling:\n" + picture(asked))
 
 
 def _pairs(asked: Asked) -> Iterable[tuple[HostSpec, FabricFacts]]:

@@ -54,7 +54,8 @@ def gpu(asked: Asked) -> Iterable[Verdict]:
         else:
             driver, model = facts.gpus[0]
             count = f"{len(facts.gpus)} x " if len(facts.gpus) > 1 else ""
-            yield ready("gpu", name, f"{count}{model}, driver {driver}.")
+            cuda = f", CUDA up to {facts.cuda}" if facts.cuda else ""
+            yield ready("gpu", name, f"{count}{model}, driver {driver}{cuda}.")
     drivers = {name: facts.gpus[0][0] for name, facts in asked.hosts.items() if facts.gpus}
     yield from differing(
         "gpu",
@@ -62,6 +63,18 @@ def gpu(asked: Asked) -> Iterable[Verdict]:
         Grade.SLOW,
         "The drivers",
         "NCCL and CUDA are tested with one driver on all nodes.",
+        "On the host that is behind: sudo apt update && sudo apt full-upgrade && sudo reboot",
+    )
+    yield from _cuda(asked)
+
+
+def _cuda(asked: Asked) -> Iterable[Verdict]:
+    yield from differing(
+        "gpu",
+        {name: facts.cuda for name, facts in asked.hosts.items() if facts.cuda},
+        Grade.SLOW,
+        "The CUDA versions of the drivers",
+        "Both ranks load the same CUDA libraries; what the older driver can't do fails on one host alone.",
         "On the host that is behind: sudo apt update && sudo apt full-upgrade && sudo reboot",
     )
 
@@ -188,7 +201,7 @@ def ports(asked: Asked) -> Iterable[Verdict]:
     else:
         for port in sorted({row.port for row in taken}):
             holders = [row for row in taken if row.port == port]
-            yield _taken(head, wanted[port], holders)
+            yield _taken(asked, wanted[port], holders)
 
 
 def _in_the_way(profile: Profile, row: Listener) -> bool:
@@ -198,11 +211,24 @@ def _in_the_way(profile: Profile, row: Listener) -> bool:
     return row.port in wanted_ports(profile)
 
 
-def _taken(head: str, what: str, holders: list[Listener]) -> Verdict:
-    row = holders[0]
+def _other_clusters(asked: Asked, head: str) -> list[str]:
+    """The clusters of this cockpit, but this one, that have a container on the head."""
+    machine = asked.machines.get(head)
+    labels = [row[3] for row in machine.containers] if machine else []
+    return [label for label in labels if label and label != asked.profile.name]
+
+
+def _taken(asked: Asked, what: str, holders: list[Listener]) -> Verdict:
+    row, head = holders[0], asked.profile.head.name
     key = {"the API": "serve.flags.port", "Ray": "ray.port"}.get(what, "ray.dashboard_port")
     observed = f"Port {row.port}, for {what}, is taken at {row.address} by "
-    if row.pid is None:
+    if row.cluster and row.cluster != asked.profile.name:
+        observed += f"the cluster {row.cluster} of this cockpit (process {row.pid})."
+        remedy = f"spark-cockpit down {shlex.quote(row.cluster)} ; or choose another port in {key}"
+    elif row.pid is None and (others := _other_clusters(asked, head)):
+        observed += f"a process of another user, perhaps in the container of the cluster {others[0]}."
+        remedy = f"spark-cockpit down {shlex.quote(others[0])} ; or choose another port in {key}"
+    elif row.pid is None:
         observed += "a process of another user."
         remedy = f"On {head}: sudo ss -ltnp 'sport = :{row.port}' shows it; or choose another port in {key}"
     else:

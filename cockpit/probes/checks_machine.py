@@ -34,16 +34,17 @@ SLOWED = {
 
 
 @cache
-def known_bad() -> tuple[Mapping[str, str], ...]:
-    """Kernels that are known not to work, each with ``kernel``, ``why``, ``remedy`` and ``source``."""
-    text = (files("cockpit.probes") / "data" / "kernels.toml").read_text(encoding="utf-8")
-    return tuple(tomllib.loads(text)["kernel"])
+def known_bad(kind: str) -> tuple[Mapping[str, str], ...]:
+    """What is known not to work: of ``kernel`` each with its name, of ``driver`` with ``words`` of its own; each
+    with ``why``, ``remedy`` and ``source``."""
+    text = (files("cockpit.probes") / "data" / "known_bad.toml").read_text(encoding="utf-8")
+    return tuple(tomllib.loads(text)[kind])
 
 
 def kernel(asked: Asked) -> Iterable[Verdict]:
     """No kernel that is known to fail, by its name or by what gives it away."""
     for name, facts in asked.hosts.items():
-        for bad in known_bad():
+        for bad in known_bad("kernel"):
             if facts.kernel == bad["kernel"]:
                 observed = f"Linux {facts.kernel} is known to fail ({bad['source']})."
                 yield blocked("kernel", name, observed, bad["why"], f"On {name}: {bad['remedy']}")
@@ -55,6 +56,15 @@ def kernel(asked: Asked) -> Iterable[Verdict]:
             yield blocked(
                 "kernel", name, observed, why, f"On {name}: boot another kernel (sudo apt full-upgrade)"
             )
+
+
+def driver(asked: Asked) -> Iterable[Verdict]:
+    """No driver that is known to fail."""
+    for name, facts in asked.machines.items():
+        for bad in known_bad("driver"):
+            if bad["words"] in facts.driver:
+                observed = f"The driver is known to fail on a Spark ({bad['source']}): {facts.driver[:120]}."
+                yield blocked("driver", name, observed, bad["why"], f"On {name}: {bad['remedy']}")
 
 
 def memory(asked: Asked) -> Iterable[Verdict]:

@@ -31,7 +31,8 @@ class Engine:
 class MachineFacts:
     """A host's resources, bytes all. ``between`` is the least and the most by which its clock is ahead of the
     cockpit's, in seconds. ``memlock`` is -1 for no limit. ``gpus`` are nvidia-smi's words for persistence, the
-    reasons of its clocks and the temperature; ``gpu_memory`` is what compute processes hold. ``cdi`` are (file,
+    reasons of its clocks and the temperature; ``gpu_memory`` is what compute processes hold.
+    ``driver`` is the kernel module's own words. ``cdi`` are (file,
     driver). ``containers`` run: (id, name, image, the cockpit's label)."""
 
     memory: Mapping[str, int]
@@ -46,6 +47,7 @@ class MachineFacts:
     containers: tuple[tuple[str, str, str, str], ...] = ()
     sudo: bool = True
     gpu_memory: int | None = None
+    driver: str = ""
     between: tuple[float, float] = (0.0, 0.0)
 
     @property
@@ -109,6 +111,7 @@ def _machine(facts: dict[str, Any], began: float, ended: float) -> MachineFacts:
         cdi=tuple((str(path), str(driver)) for path, driver in facts["cdi"]),
         containers=tuple((str(a), str(b), str(c), str(d)) for a, b, c, d in facts["containers"]),
         sudo=bool(facts["sudo"]),
+        driver=str(facts.get("driver", "")),
         gpu_memory=None if facts["gpu_memory"] is None else int(facts["gpu_memory"]),
         between=(at - ended, at - began),
     )

@@ -13,6 +13,7 @@ from cockpit.model.verdict import Grade, Verdict
 from cockpit.probes import checks_environment, checks_host, checks_model
 from cockpit.probes.answers import EnvironmentFacts, HostFacts, ImageFacts, Listener, ModelFacts
 from cockpit.probes.asked import Asked, Failure, merged
+from cockpit.probes.machine import MachineFacts
 from cockpit.runtime.prelude import NO_ENVIRONMENT
 
 TWO = """\
@@ -190,6 +191,30 @@ def test_ports(port: int, address: str, taken: bool) -> None:
     hidden = {"listeners": (Listener(6379, "0.0.0.0", None, ""),)}
     verdict = worst(checks_host.ports(asked(both=hidden)))
     expect(verdict, Grade.BLOCKED, ("one",), "another user", "sudo ss -ltnp 'sport = :6379'")
+
+
+def test_a_port_of_another_cluster_of_the_cockpit() -> None:
+    held = {"listeners": (Listener(6379, "0.0.0.0", 4711, "gcs_server", "other"),)}
+    verdict = worst(checks_host.ports(asked(both=held)))
+    expect(verdict, Grade.BLOCKED, ("one",), "by the cluster other", "spark-cockpit down other")
+    hidden = {"listeners": (Listener(6379, "0.0.0.0", None, ""),)}
+    machine = MachineFacts({}, containers=(("c0ffee", "spark-cockpit-other", "vllm-node", "other"),))
+    verdict = worst(checks_host.ports(asked(both=hidden, machines={"one": machine})))
+    expect(
+        verdict, Grade.BLOCKED, ("one",), "perhaps in the container of the cluster other", "cockpit down other"
+    )
+
+
+def test_cuda() -> None:
+    """As `nvidia-smi --version` of driver 580 has it, and PyTorch's local versions."""
+    verdict = worst(checks_host.gpu(asked(both={"cuda": "13.0"}, two={"cuda": "12.8"})))
+    expect(verdict, Grade.SLOW, ("one", "two"), "13.0 on one, 12.8 on two", "full-upgrade")
+    inside_ = inside(torch="2.13.0+cu130")
+    fine = list(checks_environment.cuda(asked(both={"cuda": "13.0"}, environments=inside_)))
+    assert [(verdict.grade, verdict.hosts) for verdict in fine] == [(Grade.READY, ("two",))]
+    verdict = worst(checks_environment.cuda(asked(both={"cuda": "12.8"}, environments=inside_)))
+    expect(verdict, Grade.BLOCKED, ("two",), "built for CUDA 13.0, and the driver does 12.8", "older image")
+    assert not list(checks_environment.cuda(asked(environments=inside_))), "where nvidia-smi does not say"
 
 
 def test_an_environment_that_could_not_be_entered() -> None:

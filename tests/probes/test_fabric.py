@@ -237,6 +237,24 @@ def test_the_cabling_is_drawn() -> None:
     assert "╌╌ no carrier" in checks_fabric.picture(asked(links=(link(1, carrier=False),), peers={}))
 
 
+def test_a_cable_in_the_wrong_port_is_told() -> None:
+    """A Linux host answers on every interface, so what tells is the hardware address."""
+    other = replace(link(1), name="enp1s0f0np0", mac="02:00:00:00:00:11", addresses=("192.168.200.11/24",))
+    peers = {"two": replace(facts(0).peers["two"], mac="02:00:00:00:00:11")}
+    pair = asked(links=(link(1), other))
+    crossed = replace(pair, fabrics={**pair.fabrics, "one": replace(facts(0), peers=peers)})
+    found = {verdict.hosts: verdict for verdict in checks_fabric.cables(crossed)}
+    assert found["one",].grade is Grade.SLOW
+    assert "enp1s0f1np1 reaches two's enp1s0f0np0" in found["one",].observed
+    assert "enp1s0f1np1 of two" in found["one",].remedy
+    assert found["two",].grade is Grade.READY
+    assert "══ two enp1s0f0np0" in checks_fabric.picture(crossed)
+    rdma = replace(
+        crossed, fabrics={**crossed.fabrics, "one": replace(crossed.fabrics["one"], rdma=(device(0),))}
+    )
+    assert next(iter(checks_fabric.cables(rdma))).grade is Grade.BLOCKED
+
+
 def tree(root: Path, values: Mapping[str, str]) -> Path:
     for name, value in values.items():
         path = root / name

@@ -160,6 +160,16 @@ def test_clocks(ahead: float, grade: Grade) -> None:
     assert ("two is at least 59.0 s ahead" in verdict.observed) == (grade is Grade.SLOW)
 
 
+def test_a_driver_that_is_known_to_fail() -> None:
+    """The first line of /proc/driver/nvidia/version, of either flavour of the kernel modules."""
+    right = "NVIDIA UNIX Open Kernel Module for aarch64  580.95.05  Release Build  (dvs-builder@U22-I3)"
+    wrong = "NVIDIA UNIX aarch64 Kernel Module  580.173.02  Release Build  (dvs-builder@U22-I3)"
+    assert list(checks_machine.driver(asked({"driver": right}))) == []
+    (verdict,) = checks_machine.driver(asked({"driver": wrong}))
+    expect(verdict, Grade.BLOCKED, ("two",), "580.173.02", "nvidia-driver-580-open")
+    assert "start-technologies#3693" in verdict.observed
+
+
 def test_sudo_is_told_where_a_remedy_needs_it() -> None:
     needs = Verdict("memory", ("two",), Grade.SLOW, "o", "w", "On two: sudo true")
     machines = {"one": replace(FINE, sudo=False), "two": replace(FINE, sudo=False)}
@@ -242,14 +252,18 @@ def test_the_script_tells_what_is_here(engine: subprocess.Popen[bytes], tmp_path
     assert found.disks[0].size >= found.disks[0].free > 0
     low, high = found.between
     assert low <= 0 <= high, "the same clock"
-    assert found.shm_left - again.shm_left >= 1 << 20 or str(left) not in again.shm_names
-    assert str(left) in found.shm_names
+    assert str(left) not in again.shm_names, "it is held"
+    # The largest are named: a machine that runs much else may have left larger ones.
+    assert str(left) in found.shm_names or len(found.shm_names) == 20
 
 
 def test_the_script_reads_memory_and_cdi_of_a_spark(tmp_path: Path) -> None:
     """A GB10's /proc/meminfo has CMA; CDI is as `nvidia-ctk cdi generate` writes it (CDI 0.6)."""
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text("MemTotal:  125513136 kB\nCmaTotal: 65536 kB\nCmaFree: 98304 kB\n")
+    (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
+    version = "NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  580.95.05  Release Build\nGCC version:  gcc\n"
+    (tmp_path / "proc/driver/nvidia/version").write_text(version)
     (tmp_path / "etc/cdi").mkdir(parents=True)
     (tmp_path / "etc/cdi/nvidia.yaml").write_text(
         'cdiVersion: "0.6.0"\ncontainerEdits:\n  mounts:\n'
@@ -258,6 +272,7 @@ def test_the_script_reads_memory_and_cdi_of_a_spark(tmp_path: Path) -> None:
     found = run(root=str(tmp_path))
     assert found.memory["CmaFree"] > found.memory["CmaTotal"]
     assert found.cdi == (("/etc/cdi/nvidia.yaml", "580.95.05"),)
+    assert found.driver == "NVIDIA UNIX Open Kernel Module for aarch64  580.95.05  Release Build"
 
 
 @pytest.mark.parametrize("output", [b"", b"null", b"{}", b'{"at": "x"}', b"\xff", b'{"at": 1, "memory": []}'])

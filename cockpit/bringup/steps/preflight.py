@@ -12,14 +12,18 @@ from cockpit.bringup.session import Session
 from cockpit.bringup.step import Planner, Report
 from cockpit.bringup.steps.base import StepBase
 from cockpit.bringup.steps.ray import needs_ray, ray_on
+from cockpit.cluster.environment import environment_for
 from cockpit.hosts.errors import HostError
 from cockpit.hosts.host import Host
 from cockpit.model.command import Command
 from cockpit.model.profile import HostSpec
 from cockpit.model.verdict import Grade, Verdict
+from cockpit.probes.asked import merged
+from cockpit.probes.inside import comparable, inside, inside_command, parse_inside
 from cockpit.probes.measure import throughput
 from cockpit.probes.preflight import commands, preflight
 from cockpit.runtime.detached import ProcessState
+from cockpit.runtime.prelude import NO_ENVIRONMENT
 
 
 async def preflight_verdicts(session: Session, *, measure: bool = False) -> tuple[Verdict, ...]:
@@ -38,8 +42,30 @@ async def preflight_verdicts(session: Session, *, measure: bool = False) -> tupl
     reached = {name: host for name, host in session.hosts.items() if host.connected}
     ours = await _ports_are_ours(session) if profile.head.name in reached else False
     verdicts = await preflight(reached, profile, session.runtime, ours=ours)
+    running = await _inside(session, reached) if ours else ()
     measured = await _measured(session, reached) if measure else ()
-    return (*unreached, *verdicts, *measured)
+    return (*unreached, *verdicts, *running, *measured)
+
+
+async def _inside(session: Session, reached: Mapping[str, Host]) -> tuple[Verdict, ...]:
+    """What this cluster's processes run with, compared with the profile as it is now."""
+
+    async def ask(spec: HostSpec) -> list[Verdict]:
+        expected = comparable(environment_for(session.profile, spec))
+        completed = await session.ask(inside_command(session.runtime, spec, expected))
+        if completed.status == NO_ENVIRONMENT:
+            return []
+        try:
+            seen = parse_inside(completed.stdout)
+        except ValueError as error:
+            why = "What runs may have another environment than the profile's."
+            return [Verdict("inside", (spec.name,), Grade.UNKNOWN, f"Not told: {error}", why, "Check again.")]
+        own = session.profile.serve.env  # the serve's own, which go before
+        kept = {name: value for name, value in expected.items() if name not in own}
+        return list(inside(session.profile.name, spec.name, kept, seen))
+
+    specs = [spec for spec in session.profile.hosts if spec.name in reached]
+    return merged(verdict for found in await asyncio.gather(*map(ask, specs)) for verdict in found)
 
 
 async def _measured(session: Session, reached: Mapping[str, Host]) -> tuple[Verdict, ...]:

@@ -66,6 +66,15 @@ def gpus() -> dict[str, Any]:
     return answer
 
 
+def cuda() -> str:
+    """The newest CUDA that the driver can do, "" where nvidia-smi doesn't say (a line ``CUDA Version : 13.0``)."""
+    for line in call("nvidia-smi", "--version")["output"].splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "CUDA Version":
+            return str(value.split()[0]) if value.split() else ""
+    return ""
+
+
 def docker(image: str) -> dict[str, Any]:
     """Whether the engine answers, and the image."""
     engine = call("docker", "version", "--format", "{{.Server.Version}}")
@@ -121,7 +130,8 @@ def listeners(ports: list[int]) -> list[dict[str, Any]]:
             fields = line.split()
             where, _, port = fields[1].rpartition(":")
             if fields[3] == "0A" and int(port, 16) in ports:
-                found[fields[9]] = {"port": int(port, 16), "address": address(where), "pid": None, "name": ""}
+                row = {"port": int(port, 16), "address": address(where), "pid": None, "name": "", "cluster": ""}
+                found[fields[9]] = row
     if found:
         name_holders(found)
     return sorted(found.values(), key=lambda row: (row["port"], row["address"]))
@@ -133,6 +143,21 @@ def link(path: Path) -> str:
         return str(path.readlink())
     except OSError:
         return ""
+
+
+def cluster(folder: Path) -> str:
+    """The profile whose cockpit started a process: the cockpit's mark is the path of a unit,
+    ``.../spark-cockpit/PROFILE/...``; "" for anything else."""
+    try:
+        words = (folder / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    for word in words:
+        # In a container the state folder is /spark-cockpit itself, and tells no profile.
+        inside = word.startswith(b"SPARK_COCKPIT_UNIT=/spark-cockpit/")
+        if word.startswith(b"SPARK_COCKPIT_UNIT=") and b"/spark-cockpit/" in word and not inside:
+            return word.partition(b"/spark-cockpit/")[2].partition(b"/")[0].decode("utf-8", "replace")
+    return ""
 
 
 def name_holders(found: dict[str, dict[str, Any]]) -> None:
@@ -149,12 +174,14 @@ def name_holders(found: dict[str, dict[str, Any]]) -> None:
             row = found.get(target[8:-1]) if target.startswith("socket:[") else None
             if row is not None and row["pid"] is None:
                 row["pid"], row["name"] = int(folder.name), command[:LONGEST]
+                row["cluster"] = cluster(folder)
 
 
 def main(asked: dict[str, Any]) -> None:
     """Ask everything, what may take long at once."""
     facts: dict[str, Any] = {}
     slow = [threading.Thread(target=lambda: facts.update(gpu=gpus()))]
+    slow.append(threading.Thread(target=lambda: facts.update(cuda=cuda())))
     if asked["image"]:
         slow.append(threading.Thread(target=lambda: facts.update(docker=docker(asked["image"]))))
     for thread in slow:

@@ -157,6 +157,7 @@ def main(asked: "dict[str, Any]") -> None:
         "shm": shared_memory(),
         "gpus": [line.split(", ") for line in gpu.splitlines()] if status == 0 else [],
         "gpu_memory": gpu_memory(),
+        "driver": read(root / "proc/driver/nvidia/version").partition("\n")[0].partition("NVRM version: ")[2],
         "cdi": cdi(root),
         "containers": containers(asked["image"]),
         "sudo": output("sudo", "-n", "true")[0] == 0 or os.getuid() == 0,

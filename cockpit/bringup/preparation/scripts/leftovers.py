@@ -121,7 +121,7 @@ def shared_memory(state: str) -> "list[dict[str, Any]]":
 
 def main(asked: "dict[str, Any]") -> None:
     """Print the answer."""
-    state = asked["state"]
+    state = os.path.realpath(asked["state"])
     told = {
         "processes": processes(state),
         "containers": containers(asked["cluster"]),
