@@ -35,7 +35,10 @@ class _Tape:
         self.year = year_of(log)
         self.start: int | None = None
         self.time = float("-inf")
-        self.next = 0
+        self.reached = 0
+        """All that begins before this offset is merged, or left out."""
+        self._next = 0
+        """What begins before this offset has been read."""
         self.starts = array("Q")
         self.times = array("d")
         self._keep = keep
@@ -47,10 +50,12 @@ class _Tape:
         while self.start is None:
             found = next(self._lines, None)
             if found is None:
+                self.reached = self._next
                 if not self._read():
                     return False
                 continue
             start, head = found
+            self.reached = start
             told = time_of(head.decode("utf-8", "replace"), self.year)
             if told is not None and told > self.time:
                 self.time = told
@@ -67,27 +72,39 @@ class _Tape:
 
     def _read(self) -> bool:
         """Read on; False where no whole line follows."""
-        file, start = self.log.file, self.next
+        file, start = self.log.file, self._next
         end = file.size if self._keep is None or self._keep.complete else self._keep.scanned
         data = file.read(start, min(end, start + _CHUNK))
         size = data.rfind(b"\n") + 1
         if size:
             self._lines = _heads(data[:size], start)
-            self.next = start + size
+            self._next = start + size
             return True
         stop = self.log.index.end_of_line(start) if start < end else end
         if stop >= end:
             return False
         self._lines = iter([(start, data[:_LOOK])])
-        self.next = stop + 1
+        self._next = stop + 1
         return True
 
     @property
     def unfinished(self) -> int | None:
         """Where the unfinished last line begins, once all before it is merged."""
-        if self.start is not None or self.next >= self.log.file.size:
-            return None
-        return self.next if self._keep is None or self._keep.next(self.next) is not None else None
+        return (
+            self._next
+            if self._at_last() and (self._keep is None or self._keep.next(self._next) is not None)
+            else None
+        )
+
+    @property
+    def left(self) -> int:
+        """How many bytes are still to be merged: an unfinished last line is not."""
+        return 0 if self._at_last() else max(0, self.log.file.size - self.reached)
+
+    def _at_last(self) -> bool:
+        size, start = self.log.file.size, self._next
+        read = self.start is None and self.reached == start < size
+        return read and self.log.index.end_of_line(start) >= size
 
 
 def _heads(data: bytes, start: int) -> Iterator[tuple[int, bytes]]:
@@ -116,7 +133,7 @@ class Merge:
     @property
     def left(self) -> int:
         """How many bytes are still to be merged."""
-        return sum(max(0, tape.log.file.size - tape.next) for tape in self._tapes if tape.unfinished is None)
+        return sum(tape.left for tape in self._tapes)
 
     def extend(self, lines: int = SLICE) -> bool:
         """Merge about ``lines`` more lines; False when there were none."""

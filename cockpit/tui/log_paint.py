@@ -78,7 +78,7 @@ class Label:
         text = steady(self.text)
         while cells_of(text) > self.width:
             text = text[:-1]
-        return text + " " * (self.width - cells_of(text) + 1)
+        return " " + text + " " * (self.width - cells_of(text))
 
 
 class Painter:
@@ -105,9 +105,7 @@ class Painter:
         """One row; ``count`` is how many equal lines it stands for."""
         self._looks = self._selected_looks if selected else self._plain_looks
         self._base = self._looks["base"]
-        segments = self._gutter(row, number, marked, selected)
-        if label is not None:
-            segments.append(Segment(label.cells, self._looks[label.look]))
+        segments = self._gutter(row, number, marked, selected, label)
         room = self._width - gutter_width(self._digits, label.width if label else 0)
         if row.mark:
             text = f"── {row.mark} ──"[:room]
@@ -124,12 +122,17 @@ class Painter:
         segments.append(Segment("›" if row.after else " ", self._looks["gutter"]))
         return Strip(segments, self._width)
 
-    def _gutter(self, row: Row, number: int | None, marked: bool, selected: bool) -> list[Segment]:
+    def _gutter(
+        self, row: Row, number: int | None, marked: bool, selected: bool, label: Label | None
+    ) -> list[Segment]:
         sign = "●" if marked else ("▸" if selected else " ")
         figure = ("…" if number is None else str(number)) if row.head else ""
         flag = "↺" if row.hidden else ("‹" if row.before else " ")
         look = self._looks["marked" if marked else "gutter"]
-        return [Segment(f"{sign}{figure:>{self._digits}}{flag}", look)]
+        before = f"{sign}{figure:>{self._digits}}"
+        if label is None:
+            return [Segment(before + flag, look)]
+        return [Segment(before, look), Segment(label.cells, self._looks[label.look]), Segment(flag, look)]
 
     def _text(self, row: Row) -> list[Segment]:
         pieces = row.pieces

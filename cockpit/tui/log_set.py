@@ -57,7 +57,7 @@ class LogSet:
     def done(self) -> float:
         """How much of that is done, from 0 to 1."""
         size = max(1, self.size)
-        left = self.merge.left if self.merge else size - sum(log.index.indexed for log in self.logs)
+        left = self.merge.left if self.merge is not None else size - sum(log.index.indexed for log in self.logs)
         return min(1.0, max(0.0, 1 - left / size))
 
     def refresh(self) -> bool:
@@ -111,7 +111,7 @@ class LogSet:
         sieves = [
             sieve.file.size - sieve.scanned for each in self.sieves.values() for sieve in each if not sieve.over
         ]
-        return max(index, self.merge.left if self.merge else 0, *sieves, 0)
+        return max(index, self.merge.left if self.merge is not None else 0, *sieves, 0)
 
     def catch_up(self) -> bool:
         """Do at once the little that the index, and the merged order, are behind; whether that was all."""
@@ -123,7 +123,7 @@ class LogSet:
         try:
             for log in self.logs:
                 log.index.extend()
-            if self.merge:
+            if self.merge is not None:
                 self.merge.extend(_MERGED)
         finally:
             self._lock.release()
@@ -139,7 +139,7 @@ class LogSet:
                     if cancelled():
                         return
                     busy |= sieve.extend(1)
-                if self.merge:
+                if self.merge is not None:
                     busy |= self.merge.extend(_MERGED)
                 if not busy:
                     return

@@ -1,4 +1,4 @@
-"""``spark-cockpit view FILE...``: the log view on local files, one in a tab."""
+"""``spark-cockpit view FILE...``: the log view on local files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.content import Content
-from textual.widgets import Footer, TabbedContent, TabPane
+from textual.widgets import Footer
 
 from cockpit.logs.log import Log
-from cockpit.logs.sanitise import clean
 from cockpit.model.errors import CockpitError
+from cockpit.tui.log_desk import LogDesk, short_names
+from cockpit.tui.log_keys import LogHelp
 from cockpit.tui.log_pane import LogPane
 
 
@@ -24,11 +24,16 @@ class FileUnreadable(CockpitError):
 def open_logs(paths: Sequence[Path]) -> tuple[Log, ...]:
     """The files, opened; raises ``FileUnreadable``, and leaves none open then."""
     logs: list[Log] = []
-    for path in paths:
+    names = (
+        short_names([str(path.resolve()) for path in paths])
+        if len(paths) > 1
+        else [path.name for path in paths]
+    )
+    for path, name in zip(paths, names, strict=True):
         try:
             if path.is_dir():
                 raise IsADirectoryError(21, "Is a directory")
-            logs.append(Log.open(path))
+            logs.append(Log.open(path, name))
         except OSError as error:
             for log in logs:
                 log.close()
@@ -44,14 +49,9 @@ class ViewApp(App[None]):
 
     TITLE = "Spark Cockpit"
     ENABLE_COMMAND_PALETTE = False
-    CSS = """
-    TabbedContent { height: 1fr; }
-    TabPane { padding: 0; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark,f1", "keys", "Keys", key_display="?"),
         Binding("q", "quit", "Quit"),
-        Binding("left_square_bracket", "tab(-1)", "Previous file", show=False),
-        Binding("right_square_bracket", "tab(1)", "Next file", show=False),
     ]
 
     def __init__(self, logs: Sequence[Log]) -> None:
@@ -59,27 +59,18 @@ class ViewApp(App[None]):
         self._logs = tuple(logs)
 
     def compose(self) -> ComposeResult:
-        """One view, or tabs where there are several files."""
-        if len(self._logs) == 1:
-            yield LogPane(self._logs[0])
-        else:
-            with TabbedContent():
-                for number, log in enumerate(self._logs):
-                    with TabPane(Content(clean(log.name)), id=f"file-{number}"):
-                        yield LogPane(log)
+        """One view, or several on a desk."""
+        yield LogPane(self._logs[0]) if len(self._logs) == 1 else LogDesk(self._logs)
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """The first view has the keys."""
-        self.query(LogPane).first().view.focus()
+        """The view has the keys."""
+        for pane in self.query(LogPane):
+            pane.view.focus()
 
-    def action_tab(self, step: int) -> None:
-        """The next or previous file."""
-        if len(self._logs) > 1:
-            tabs = self.query_one(TabbedContent)
-            number = (int(tabs.active.removeprefix("file-")) + step) % len(self._logs)
-            tabs.active = f"file-{number}"
-            self.query(LogPane)[number].view.focus()
+    def action_keys(self) -> None:
+        """All keys."""
+        self.push_screen(LogHelp())
 
 
 def view_files(paths: Sequence[Path]) -> None:

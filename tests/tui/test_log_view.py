@@ -11,10 +11,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from textual.binding import Binding
 from textual.pilot import Pilot
 
 from cockpit.logs.filters import Filter
 from cockpit.logs.search import Query
+from cockpit.tui.log_desk import LogDesk, NamesLine
+from cockpit.tui.log_keys import LOG_KEYS, LogHelp
 from cockpit.tui.log_pane import LogPane, StatusLine, read_filter, read_query
 from cockpit.tui.log_view import LogView
 from cockpit.tui.view_app import FileUnreadable, ViewApp, open_logs
@@ -58,7 +61,8 @@ def screen(view: LogView) -> list[str]:
 
 
 def status(view: LogView) -> str:
-    return view.app.query(StatusLine).first().words
+    assert isinstance(view.parent, LogPane)
+    return view.parent.query_one(StatusLine).words
 
 
 async def type_in(pilot: Pilot[None], key: str, text: str) -> None:
@@ -238,11 +242,127 @@ async def test_an_empty_file_that_fills(tmp_path: Path) -> None:
 async def test_several_files(log: Path, tmp_path: Path) -> None:
     other = tmp_path / "[red]other[b].log"
     other.write_text("something else\n")
-    async with shown(log, other) as (pilot, _):
+    async with shown(log, other) as (pilot, first):
+        names = pilot.app.query_one(NamesLine)
+        assert names.render_line(0).text.rstrip() == " 1 serve.log  2 [red]other[b].log"
         await pilot.press("right_square_bracket")
+        await until(pilot, lambda: len(pilot.app.query(LogPane)) == 2)
         second = pilot.app.query(LogPane)[1].view
         await until(pilot, lambda: screen(second) == ["     1 something else"])
-        assert second.has_focus
+        assert second.has_focus and not first.parent.display
+        await pilot.click(NamesLine, offset=(4, 0))
+        await until(pilot, lambda: first.has_focus)
+
+
+def hosts_logs(folder: Path) -> list[Path]:
+    """Two hosts' logs, a line every two seconds in turn; the second has an error and a progress bar."""
+    paths = [folder / name / "serve.log" for name in ("spark-1", "spark-2")]
+    for odd, path in enumerate(paths):
+        path.parent.mkdir()
+        lines = [
+            f"INFO 11-30 20:{second // 60:02d}:{second % 60:02d} [a.py:1] at {second}\n"
+            for second in range(odd, 600, 2)
+        ]
+        path.write_text("".join(lines))
+    with paths[1].open("a") as file:
+        file.write("ERROR 11-30 20:10:01 [a.py:1] bad\nweights:  10%\rweights:  20%")
+    return paths
+
+
+def texts(view: LogView) -> list[str]:
+    return [row.rpartition("] ")[2] for row in screen(view)]
+
+
+async def test_two_hosts_by_time(tmp_path: Path) -> None:
+    async with shown(*hosts_logs(tmp_path), size=(120, 24)) as (pilot, _):
+        await pilot.press("M")
+        await until(pilot, lambda: len(pilot.app.query(LogPane)) == 2)
+        view = pilot.app.query(LogPane)[1].view
+        await until(pilot, lambda: view.logs.complete and len(screen(view)) == view.size.height)
+        assert screen(view)[-1].endswith("  302 spark-2↺weights:  20%")
+        assert texts(view)[-4:-1] == ["at 598", "at 599", "bad"]
+        # A time, and the line numbers of the lines' own files.
+        await type_in(pilot, "colon", "20:05")
+        assert view.current is not None and view.current.number == 151
+        assert screen(view)[view.cursor].startswith("▸  151 spark-1 ")
+        assert texts(view)[view.cursor + 1] == "at 301"
+        # Hits of both logs in their order, counted together.
+        await pilot.press("g")
+        await type_in(pilot, "slash", "/at 1[01]$/")
+        await until(pilot, lambda: "“at 1[01]$”: 1 of 2" in status(view))
+        await pilot.press("n")
+        await until(pilot, lambda: "“at 1[01]$”: 2 of 2" in status(view) and view.shown.name == "spark-2")
+        await pilot.press("N")
+        await until(pilot, lambda: "“at 1[01]$”: 1 of 2" in status(view) and view.shown.name == "spark-1")
+        await pilot.press("e")
+        await until(pilot, lambda: texts(view)[view.cursor] == "bad")
+        # Marks, and a filter by host.
+        await pilot.press("m", "g", "m", "apostrophe")
+        assert texts(view)[view.cursor] == "bad"
+        await type_in(pilot, "ampersand", "host:spark-1 9")
+        await until(pilot, lambda: "lines" in status(view) and texts(view) and texts(view)[-1] == "at 598")
+        assert all("spark-1" in row for row in screen(view))
+        await pilot.press("escape", "escape")
+        await until(pilot, lambda: any("spark-2" in row for row in screen(view)))
+
+
+async def test_a_line_that_comes_late_leaves_the_reader_where_he_is(tmp_path: Path) -> None:
+    paths = hosts_logs(tmp_path)
+    async with shown(*paths, size=(120, 24)) as (pilot, _):
+        await pilot.press("M")
+        await until(pilot, lambda: len(pilot.app.query(LogPane)) == 2)
+        view = pilot.app.query(LogPane)[1].view
+        await until(pilot, lambda: view.logs.complete and screen(view))
+        await type_in(pilot, "colon", "20:09:50")
+        before = texts(view)
+        with paths[0].open("a") as file:
+            file.write("INFO 11-30 20:10:00 [a.py:1] late\n")
+        await pilot.press("down")
+        await until(pilot, lambda: "late" in texts(view))
+        assert texts(view)[: before.index("at 599")] == before[: before.index("at 599")]
+        assert texts(view)[view.cursor] == "at 591"
+
+
+async def test_side_by_side_at_the_same_time(tmp_path: Path) -> None:
+    async with shown(*hosts_logs(tmp_path), size=(140, 24)) as (pilot, first):
+        await pilot.press("vertical_line")
+        await until(pilot, lambda: len(pilot.app.query(LogPane)) == 2)
+        second = pilot.app.query(LogPane)[1].view
+        await until(pilot, lambda: second.shown.index.complete and screen(second))
+        assert first.region.y == second.region.y and first.size.width == second.size.width
+        await type_in(pilot, "colon", "20:03:20")
+        await until(pilot, lambda: second.current and second.current.number == 101)
+        assert texts(first)[first.cursor] == "at 200" and texts(second)[second.cursor] == "at 201"
+        await pilot.press("G")
+        await until(pilot, lambda: second.following)
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: first.region.y < second.region.y)
+        await pilot.press("vertical_line")
+        await until(pilot, lambda: first.size.height == 21)
+
+
+async def test_every_key_is_in_the_help(log: Path) -> None:
+    async with shown(log) as (pilot, view):
+        await pilot.press("question_mark")
+        assert isinstance(pilot.app.screen, LogHelp)
+        told = " ".join(keys for _, group in LOG_KEYS for keys, _ in group).split()
+        names = {"slash": "/", "ampersand": "&", "colon": ":", "enter": "⏎", "escape": "esc", "apostrophe": "'"}
+        names |= {
+            "up": "↑",
+            "down": "↓",
+            "left": "←",
+            "right": "→",
+            "pageup": "⇞",
+            "pagedown": "⇟",
+            "space": "␣",
+        }
+        names |= {"left_square_bracket": "[", "right_square_bracket": "]", "vertical_line": "|"}
+        for widget in (LogView, LogPane, LogDesk):
+            for binding in Binding.make_bindings(widget.BINDINGS):
+                if binding.key not in ("home", "end"):
+                    assert names.get(binding.key, binding.key) in told, binding.key
+        await pilot.press("escape")
+        assert view.has_focus
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50), (20, 5)])
