@@ -79,6 +79,17 @@ def time_at(log: Log, offset: int, year: int, most: int = 4 * _STEP) -> float | 
     return None
 
 
+def time_near(log: Log, start: int, year: int) -> float | None:
+    """The time of the line at ``start``: what it tells itself, or the nearest line before it, or after it."""
+    at: int | None = start
+    while at is not None and start - at < _STEP:
+        found = time_of(log.file.read(at, at + _LOOK).split(b"\n", 1)[0].decode("utf-8", "replace"), year)
+        if found is not None:
+            return found
+        at = log.index.previous_line(at)
+    return time_at(log, start, year)
+
+
 def find_time(log: Log, wanted: float, year: int) -> int:
     """The start of the first line at ``wanted`` or later, as far as the log's times ascend."""
     low, high = 0, log.file.size

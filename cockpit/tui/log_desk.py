@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -19,7 +20,7 @@ from textual.widget import Widget
 from cockpit.logs.layout import cells_of
 from cockpit.logs.log import Log
 from cockpit.logs.sanitise import steady
-from cockpit.logs.times import time_at, year_of
+from cockpit.logs.times import time_at, time_near, year_of
 from cockpit.tui.log_pane import LogPane
 from cockpit.tui.log_set import LogSet
 from cockpit.tui.log_view import LogView
@@ -52,28 +53,35 @@ class NamesLine(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._parts: list[tuple[str, bool]] = []
+        self._modes: list[tuple[str, bool]] = []
 
     def tell(self, names: Sequence[str], chosen: Sequence[int], mode: str) -> None:
         """Show ``names``, those that are ``chosen`` in another look."""
         self._parts = [
             (f" {number} {steady(name)} ", number - 1 in chosen) for number, name in enumerate(names, 1)
         ]
-        words = {MERGED: " by time ", BESIDE: " side by side "}.get(mode)
-        if words:
-            self._parts.append((words, False))
+        self._modes = [
+            ("  [ ] turn", False),
+            ("  M by time", mode == MERGED),
+            ("  | side by side ", mode == BESIDE),
+        ]
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """The names; where they are too many, those up to the last chosen are cut off at the left."""
-        style = self.rich_style
-        chosen = self.get_component_rich_style("names--chosen")
-        strip = Strip([Segment(text, chosen if is_chosen else style) for text, is_chosen in self._parts])
+        """The names, and at the right the keys. Where the names are too many, they are cut off at the left up
+        to the last chosen, and the keys are left out."""
+        style, chosen = self.rich_style, self.get_component_rich_style("names--chosen")
+        names = Strip([Segment(text, chosen if on_it else style) for text, on_it in self._parts])
+        keys = Strip([Segment(text, style + Style(bold=on_it)) for text, on_it in self._modes])
+        room = self.size.width - names.cell_length
+        if room >= keys.cell_length:
+            return Strip.join([names.adjust_cell_length(self.size.width - keys.cell_length, style), keys])
         reach = 0
-        for at, (_, is_chosen) in enumerate(self._parts):
-            if is_chosen:
+        for at, (_, on_it) in enumerate(self._parts):
+            if on_it:
                 reach = sum(cells_of(text) for text, _ in self._parts[: at + 1])
         left = max(0, reach - self.size.width)
-        return strip.crop(left, left + self.size.width).adjust_cell_length(self.size.width, style)
+        return names.crop(left, left + self.size.width).adjust_cell_length(self.size.width, style)
 
     def on_click(self, event: events.Click) -> None:
         """Choose a log."""
@@ -97,9 +105,9 @@ class LogDesk(Vertical):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "turn(-1)", "Previous log", show=False),
-        Binding("right_square_bracket", "turn(1)", "Next log"),
-        Binding("M", "merge", "By time"),
-        Binding("vertical_line", "beside", "Side by side"),
+        Binding("right_square_bracket", "turn(1)", "Next log", show=False),
+        Binding("M", "merge", "By time", show=False),
+        Binding("vertical_line", "beside", "Side by side", show=False),
     ]
 
     def __init__(self, logs: Sequence[Log]) -> None:
@@ -220,7 +228,7 @@ class LogDesk(Vertical):
             return
         if self._went_to != (self.active, place.start):
             self._went_to = (self.active, place.start)
-            time = time_at(place.log, place.start, year_of(place.log))
+            time = time_near(place.log, place.start, year_of(place.log))
             for other in others:
                 _go(other, time)
 

@@ -57,10 +57,11 @@ class Finding:
             self.logs.look_for(SEARCH, finders)
 
     def begin(self, name: str, forward: bool, position: int | None, place: Place | None) -> None:
-        """Begin to go to the next hit, or the previous, from the line at ``position``."""
+        """Begin to go to the next hit, or the previous, from the line at ``position``; from the first, or the
+        last, where none is selected."""
         if name == ERRORS and ERRORS not in self.logs.sieves:
             self.logs.look_for(ERRORS, [Errors() for _ in self.logs.logs])
-        offsets = [0 for _ in self.logs.logs]
+        offsets = [0 if forward else log.file.size for log in self.logs.logs]
         if place is not None and position is not None:
             for number, log in enumerate(self.logs.logs):
                 if log is place.log:

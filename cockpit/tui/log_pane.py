@@ -12,17 +12,20 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from cockpit.logs.detail import whole_record
 from cockpit.logs.filters import LEVELS, Filter
+from cockpit.logs.layout import cells_of
+from cockpit.logs.lines import Place
 from cockpit.logs.log import Log
 from cockpit.logs.pattern import PatternError
 from cockpit.logs.sanitise import clean, steady
 from cockpit.logs.search import Query
-from cockpit.logs.times import time_at, typed_time, year_of
+from cockpit.logs.times import time_at, time_near, typed_time, year_of
 from cockpit.tui.log_set import FILTER, LogSet
 from cockpit.tui.log_view import LogView
 
@@ -106,17 +109,20 @@ class LogPane(Vertical):
         Binding("ampersand", "ask('filter')", "Filter"),
         Binding("colon", "ask('goto')", "Go to"),
         Binding("s", "ask('save')", "Save", show=False),
-        Binding("c", "copy", "Copy"),
-        Binding("enter", "detail", "Whole record"),
+        Binding("c", "copy", "Copy", show=False),
+        Binding("enter", "detail", "Record"),
         Binding("escape", "back", "Back", show=False),
     ]
 
     def __init__(self, logs: Log | LogSet, *, title: str = "", id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._first = logs if isinstance(logs, LogSet) else LogSet([logs])
-        self.title = title or " + ".join(self._first.labels)
+        self.title = title or (
+            f"{len(self._first.logs)} logs by time" if self._first.several else self._first.logs[0].name
+        )
         self._asking = ""
         self._notice = ""
+        self._detailed: Place | None = None
 
     def compose(self) -> ComposeResult:
         """The view, the detail, the prompt, the status line."""
@@ -160,8 +166,8 @@ class LogPane(Vertical):
         place = view.current
         if place is not None and place.number is not None:
             more = "" if log.index.complete else "+"
-            of = f" of {logs.labels[logs.logs.index(log)]}" if logs.several else ""
-            yield f"line {place.number:,} of {log.index.lines:,}{more}{of}"
+            name = f"{logs.labels[logs.logs.index(log)]}: " if logs.several else ""
+            yield f"{name}line {place.number:,} of {log.index.lines:,}{more}"
         if not logs.complete:
             yield f"{'merging' if logs.several else 'counting'} {100 * logs.done:.0f} %"
         if view.following:
@@ -241,7 +247,7 @@ class LogPane(Vertical):
             return
         year = year_of(view.shown)
         place = view.current
-        near = time_at(view.shown, place.start if place else 0, year) or time_at(view.shown, 0, year)
+        near = time_near(view.shown, place.start if place else 0, year) or time_at(view.shown, 0, year)
         wanted = typed_time(text, near) if near is not None else None
         if wanted is None:
             self._notice = f"“{text}” is neither a line number nor a time of this log."
@@ -299,14 +305,23 @@ class LogPane(Vertical):
     def action_detail(self) -> None:
         """Open the whole selected record, or close it."""
         self.query_one(VerticalScroll).toggle_class("open")
+        self._detailed = None
         self.call_after_refresh(self._show_detail)
 
     def _show_detail(self) -> None:
         place = self.view.current
-        if place is None:
+        if place is None or place == self._detailed:
             return
+        self._detailed = place
         record = whole_record(place.log, place.start)
         text = clean(record.text, multiline=True)
         if record.cut:
             text += f"\n… {record.end - record.start:,} bytes in all: save them with s."
-        self.query_one("VerticalScroll > Static", Static).update(Text(text, overflow="fold"))
+        box = self.query_one(VerticalScroll)
+        first, last = (place.log.index.number_at(at) for at in (record.start, record.end))
+        box.border_title = Content(f"lines {first:,} to {last:,}" if first and last and last > first else "")
+        box.query_one(Static).update(Text(text, overflow="fold"))
+        width = max(1, box.scrollable_content_region.width)
+        before = clean(record.text[: record.selected], multiline=True).split("\n")[:-1]
+        row = sum(max(1, -(-cells_of(line) // width)) for line in before)
+        self.call_after_refresh(box.scroll_to, y=max(0, row - 2), animate=False)

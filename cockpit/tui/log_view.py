@@ -35,12 +35,12 @@ class LogView(MovingLog):
         Binding("F,p", "follow", "Follow"),
         Binding("n", "hit(True)", "Next hit", show=False),
         Binding("N", "hit(False)", "Previous hit", show=False),
-        Binding("e", "error(True)", "Next error"),
+        Binding("e", "error(True)", "Error"),
         Binding("E", "error(False)", "Previous error", show=False),
         Binding("w", "wrap", "Wrap"),
         Binding("r", "raw", "Raw", show=False),
         Binding("z", "fold", "Fold", show=False),
-        Binding("m", "mark", "Mark"),
+        Binding("m", "mark", "Mark", show=False),
         Binding("apostrophe", "next_mark", "Next mark", show=False),
     ]
 
@@ -179,8 +179,9 @@ class LogView(MovingLog):
         self._hunt_for(ERRORS, forward)
 
     def _hunt_for(self, name: str, forward: bool) -> None:
-        position = self._rows[self._selected].anchor.position if self._rows else None
-        self.finding.begin(name, forward, position, self.current)
+        chosen = bool(self._rows) and (forward or not self.following)
+        position = self._rows[self._selected].anchor.position if chosen else None
+        self.finding.begin(name, forward, position, self.current if chosen else None)
         self._work_on()
         if self._follow_hunt():
             self._paint()

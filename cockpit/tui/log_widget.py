@@ -185,10 +185,19 @@ class LogWidget(Widget, can_focus=True):
         return gutter_width(self.digits, self._label_width)
 
     def _lay_out(self) -> None:
+        """Another size, or another way of showing: the selected line stays on the screen."""
         self.page.width = max(2, self.size.width - self._beside)
-        if self.top is not None:
+        if self.top is not None and self.size.height:
             self.top = self.page.held(self.top)
+            if self._rows and not self.following:
+                self._keep_selected(self.page.held(self._rows[self._selected].anchor))
         self._paint()
+
+    def _keep_selected(self, selected: Anchor) -> None:
+        self._select = selected
+        rows = self.page.rows(self.top, self.size.height)
+        if rows and not rows[0].anchor <= selected <= rows[-1].anchor:
+            self.top, self._top_place = self.page.move(selected, -(self.size.height // 3)), None
 
     def _paint(self) -> None:
         """Find the rows and draw them, once."""

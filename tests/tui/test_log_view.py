@@ -217,6 +217,22 @@ async def test_the_whole_record(tmp_path: Path) -> None:
         await until(pilot, lambda: detail(view).endswith("next"))
 
 
+async def test_a_traceback_is_a_record_and_the_selected_line_stays_in_sight(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    frames = "".join(f'(APIServer pid=7)   File "a.py", line {at}, in f\n' for at in range(60))
+    head = "(APIServer pid=7) INFO 11-30 20:00:00 [a.py:1] before\n(APIServer pid=7) Traceback (most recent call last):\n"
+    path.write_text(head + frames + "(APIServer pid=7) ValueError: it\n")
+    async with shown(path) as (pilot, view):
+        await pilot.press("E")
+        await until(pilot, lambda: view.current and view.current.number == 63)
+        await pilot.press("enter")
+        await until(pilot, lambda: "ValueError" in detail(view) and view.size.height < 20)
+        assert detail(view).startswith("(APIServer pid=7) Traceback")
+        assert view.current is not None and view.current.number == 63
+        box = view.app.query("VerticalScroll").first()
+        await until(pilot, lambda: box.scroll_offset.y > 40)
+
+
 def detail(view: LogView) -> str:
     return str(view.app.query("VerticalScroll > Static").first().render())
 
@@ -244,7 +260,7 @@ async def test_several_files(log: Path, tmp_path: Path) -> None:
     other.write_text("something else\n")
     async with shown(log, other) as (pilot, first):
         names = pilot.app.query_one(NamesLine)
-        assert names.render_line(0).text.rstrip() == " 1 serve.log  2 [red]other[b].log"
+        assert names.render_line(0).text.startswith(" 1 serve.log  2 [red]other[b].log  ")
         await pilot.press("right_square_bracket")
         await until(pilot, lambda: len(pilot.app.query(LogPane)) == 2)
         second = pilot.app.query(LogPane)[1].view
