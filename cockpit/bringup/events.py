@@ -10,6 +10,7 @@ from typing import Any
 from cockpit.model.command import Command, Completed
 from cockpit.model.finding import Finding, Problem
 from cockpit.model.progress import Phase
+from cockpit.model.verdict import Verdict
 
 
 class StepName(StrEnum):
@@ -119,6 +120,14 @@ class FlagsJudged:
 
 
 @dataclass(frozen=True, slots=True)
+class Surveyed:
+    """Preflight's verdicts, and the cabling as text ("" where nothing is known of it)."""
+
+    verdicts: tuple[Verdict, ...]
+    cabling: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """A piece of the test prompt's answer came; ``reasoning`` and ``text`` are kept apart."""
 
@@ -135,7 +144,17 @@ class Ended:
     at: datetime = field(default_factory=now)
 
 
-Event = StepChanged | CommandStarted | CommandEnded | LoadProgress | Found | FlagsJudged | Answered | Ended
+Event = (
+    StepChanged
+    | CommandStarted
+    | CommandEnded
+    | LoadProgress
+    | Found
+    | FlagsJudged
+    | Surveyed
+    | Answered
+    | Ended
+)
 
 
 def to_json(event: Event) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import TypeVar
 
@@ -139,10 +140,25 @@ def _python(python: str, name: str, asked: Mapping[str, object]) -> str:
     return f"exec {python} - {shlex.quote(json.dumps(asked))} {word}\n{body}"
 
 
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What preflight found: the verdicts, and the cabling as text, "" where no host told of it."""
+
+    verdicts: tuple[Verdict, ...]
+    cabling: str = ""
+
+
 async def preflight(
     hosts: Mapping[str, Host], profile: Profile, runtime: Runtime, *, ours: bool = False
 ) -> tuple[Verdict, ...]:
-    """The verdicts on all hosts. ``ours``: this very cluster runs, its ports are rightly taken.
+    """The verdicts of ``survey``."""
+    return (await survey(hosts, profile, runtime, ours=ours)).verdicts
+
+
+async def survey(
+    hosts: Mapping[str, Host], profile: Profile, runtime: Runtime, *, ours: bool = False
+) -> Survey:
+    """The verdicts on all hosts, and the cabling. ``ours``: this very cluster runs, its ports are rightly taken.
 
     A host that can't be reached raises nothing: it gets a verdict ``connect`` of grade unknown. One that is
     not in ``hosts`` is left out.
@@ -150,7 +166,8 @@ async def preflight(
     specs = [spec for spec in profile.hosts if spec.name in hosts]
     asked, unreachable = await ask(hosts, profile, runtime, specs, ours=ours)
     found = merged(verdict for check in CHECKS for verdict in check(asked))
-    return (*unreachable, *found, *merged(checks_machine.sudo(found, asked.machines)))
+    verdicts = (*unreachable, *found, *merged(checks_machine.sudo(found, asked.machines)))
+    return Survey(verdicts, checks_fabric.picture(asked) if len(profile.hosts) > 1 else "")
 
 
 async def ask(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.bringup.events import StepName, StepState
+from cockpit.tui.intents.looking import show_host_details
 from cockpit.tui.intents.steps import show_step
 from cockpit.tui.reduce_steps import STOPPED
+from cockpit.tui.state import HostView, StepView
 
 if TYPE_CHECKING:
     from cockpit.tui.app import CockpitApp
@@ -19,18 +21,52 @@ class Attention:
     def __init__(self, app: CockpitApp) -> None:
         self._app = app
         self._had_finding = False
+        self._had_cause = False
+        self._running: StepName | None = None
+        self._by_itself = False
         self._had_failure: StepName | None = None
         self._was_asking = False
 
     def follow(self, state: State) -> None:
         """A cause when it is found, the step that failed, the test prompt's answer, the new run's log."""
-        found = bool(state.explanation and state.explanation.findings) or bool(state.refused)
+        caused = bool(state.explanation and state.explanation.findings)
+        found = caused or bool(state.refused) or bool(state.blocked)
         if found and not self._had_finding:
             self._app.show("why", focus=not self._app.cockpit.lower.writing)
-        self._had_finding = found
+        if caused and not self._had_cause:
+            self._app.logs.stand_at_evidence()
+        self._had_finding, self._had_cause = found, caused
         self._failure(state, found)
         self._prompt(state)
+        self._work(state)
         self._app.logs.follow_run()
+        self._app.logs.keep_up()
+        self._details(state)
+
+    def _work(self, state: State) -> None:
+        """What a step runs is shown as it runs, until there is a log of the run, or something else is looked at."""
+        lower = self._app.cockpit.lower
+        running = next((step for step in state.steps if step.state is StepState.RUNNING), None)
+        began = running is not None and state.activity.busy and running.name is not self._running
+        self._running = running.name if running else None
+        logged = running is not None and running.name in (StepName.LOAD, StepName.PROMPT)
+        if began and logged and self._by_itself and lower.pane == "details":
+            self._by_itself = False
+            self._app.show("log")
+        elif began and not logged and lower.pane in ("log", "details", "why") and not lower.focused_within:
+            self._by_itself = True
+            show_step(self._app)
+            self._app.show("details")
+
+    def _details(self, state: State) -> None:
+        """A step's details go on while it runs; so do a host's."""
+        lower = self._app.cockpit.lower
+        if lower.pane != "details":
+            return
+        if isinstance(lower.subject, StepView) and state.step(lower.subject.name) is not lower.subject:
+            show_step(self._app)
+        elif isinstance(lower.subject, HostView):
+            show_host_details(self._app, lower.subject.name)
 
     def _prompt(self, state: State) -> None:
         asking = state.step(StepName.PROMPT).state is StepState.RUNNING

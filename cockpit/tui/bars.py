@@ -31,16 +31,20 @@ def shares(parts: Sequence[float], total: float, width: int) -> list[int]:
 
 
 def stacked(
-    parts: Sequence[tuple[float, str, str]], total: float, width: int, line: float | None = None
+    parts: Sequence[tuple[float, str, str]],
+    total: float,
+    width: int,
+    lines: Sequence[tuple[float, str, str]] = (),
 ) -> Content:
-    """A bar of ``(amount, character, style)``; ``line`` is drawn at its amount, over whatever is there."""
+    """A bar of ``(amount, character, style)``; each of ``lines`` is drawn at its amount, over whatever is there."""
     cells = shares([amount for amount, _, _ in parts], total, width)
     text: list[tuple[str, str]] = []
     for count, (_, char, style) in zip(cells, parts, strict=True):
         text += [(char, style)] * count
     text += [("·", "$faint")] * (width - len(text))
-    if line is not None and total > 0 and 0 < line < total:
-        text[min(width - 1, int(width * line / total))] = ("┊", "bold $text-warning")
+    for at, char, style in lines:
+        if 0 < at < total:
+            text[min(width - 1, int(width * at / total))] = (char, style)
     return join(text)
 
 

@@ -12,6 +12,7 @@ from cockpit.model.facts import Membership, Sample
 from cockpit.model.finding import Explanation
 from cockpit.model.profile import Profile
 from cockpit.model.progress import Phase, Progress
+from cockpit.serving.guard import GuardSeen
 from cockpit.serving.metrics import Metrics
 from cockpit.serving.prompt import PromptResult
 from cockpit.tui.state import FlagsView, LinkView
@@ -73,6 +74,14 @@ class ProbeFailed:
 
     host: str
     error: str
+
+
+@dataclass(frozen=True, slots=True)
+class GuardTold:
+    """How a host's memory guard stands; None where none has run."""
+
+    host: str
+    guard: GuardSeen | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +226,7 @@ Fact = (
     | Pinged
     | SampleTaken
     | ProbeFailed
+    | GuardTold
     | MembershipSeen
     | RunSeen
     | StepsSeen

@@ -15,7 +15,8 @@ from cockpit.serving.flag_differences import Difference
 from cockpit.tui import words
 from cockpit.tui.flag_edit import EditView, Row
 from cockpit.tui.flag_keys import Mode
-from cockpit.tui.widgets.panes import MARKS, block
+from cockpit.tui.widgets.fixes import block
+from cockpit.tui.widgets.panes import MARKS
 
 NAME_WIDTH = 38
 """Columns a flag's name has in the list at most; longer ones push their value on."""

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from cockpit.logs.sanitise import clean
 from cockpit.model.facts import Gpu, Sample
-from cockpit.tui import words
+from cockpit.tui import memory_watch, words
 from cockpit.tui.bars import stacked
 from cockpit.tui.state import HostView, Link, State
 
@@ -56,27 +56,30 @@ def memory_lines(host: HostView, state: State, width: int) -> list[Line]:
         (float(cache), "░", "$text-success"),
     ]
     share = utilisation(state) if shared else None
+    lines_at = [(share * memory.total, "┊", "bold $text-warning")] if share else []
+    kept = memory_watch.reserve(host, state)
+    if kept:
+        lines_at.append((memory.total - kept, "┃", "bold $text-error"))
     figures = f" {words.gib(used, 0)}/{words.gib(memory.total, 0)} GiB"
-    bar = stacked(
-        parts, memory.total, max(4, width - 8 - len(figures)), share * memory.total if share else None
-    )
+    bar = stacked(parts, memory.total, max(4, width - 8 - len(figures)), lines_at)
     lines = [Content.assemble(label("Memory"), bar, (figures, "bold"))]
-    told: list[str | tuple[str, str]] = []
+    parts_told: list[str | tuple[str, str]] = []
     if shared:
         known = "unknown" if memory.gpu_processes is None else words.gib(gpu)
-        told = [("█ ", "$text-primary"), f"GPU {known}  "]
-    told += [
+        parts_told = [("█ ", "$text-primary"), f"GPU {known}  "]
+    parts_told += [
         ("▓ ", "$text-accent"),
         f"{'other' if shared else 'used'} {words.gib(used - gpu)}  ",
         ("░ ", "$text-success"),
         f"cache {words.gib(cache)}  ",
         ("· ", MUTED),
         f"free {words.gib(memory.available - cache)}",
-        *_pressure(sample),
     ]
-    legend = Content.assemble(*told)
+    legend = Content.assemble(*parts_told)
     indent = max(0, min(8, width - legend.cell_length))
     lines.append(Content.assemble(" " * indent, legend).truncate(width, ellipsis=True))
+    if told := list(_pressure(sample)):
+        lines.append(Content.assemble(" " * 8, *told).truncate(width, ellipsis=True))
     return lines + [line for g in sample.gpus if (line := gpu_memory(g, utilisation(state), width))]
 
 
@@ -84,9 +87,9 @@ def _pressure(sample: Sample) -> Iterable[tuple[str, str]]:
     memory = sample.memory
     swap = memory.swap_total - memory.swap_free
     if swap > words.GIB / 20:
-        yield (f"  swap {words.gib(swap)}", "$text-warning")
+        yield (f"▲ swap {words.gib(swap)} GiB  ", "$text-warning")
     if memory.pressure is not None and memory.pressure >= 1:
-        yield (f"  pressure {memory.pressure:.0f} %", "$text-warning")
+        yield (f"▲ waits for memory {memory.pressure:.0f} % of the time", "$text-warning")
 
 
 def gpu_memory(gpu: Gpu, share: float | None, width: int) -> Line | None:
@@ -98,7 +101,7 @@ def gpu_memory(gpu: Gpu, share: float | None, width: int) -> Line | None:
         [(float(gpu.used), "█", "$text-primary")],
         gpu.total,
         max(4, width - 8 - len(figures)),
-        share * gpu.total if share else None,
+        [(share * gpu.total, "┊", "bold $text-warning")] if share else [],
     )
     return Content.assemble(label(f"GPU {gpu.index}"), bar, (figures, "bold"))
 
@@ -133,6 +136,12 @@ def fabric(host: HostView) -> Content:
         return Content.styled("fabric –", MUTED)
     received, sent = words.rate(host.fabric.received), words.rate(host.fabric.sent)
     return Content.assemble(("fabric ", MUTED), f"↓ {received}  ↑ {sent}")
+
+
+def guard_lines(host: HostView, state: State, width: int) -> list[Line]:
+    """The memory guard's line, while there is something to guard."""
+    line = memory_watch.guard_line(host, state)
+    return [Content.assemble(label("Guard"), line).truncate(width, ellipsis=True)] if line else []
 
 
 def ray_line(host: HostView, state: State, width: int) -> Line:
@@ -210,6 +219,8 @@ def summary(host: HostView, state: State, load: Content, width: int) -> Content:
         parts.append(f"{words.gib(used, 0)}/{words.gib(sample.memory.total, 0)} GiB · ")
     if host.member is not None:
         parts.append(f"Ray {host.member.state.value.replace('-', ' ')} · ")
+    if memory_watch.warning(host, state):
+        parts.append(("▲ memory · ", "bold $text-warning"))
     if sample is not None and sample.gpus:
         parts.append(f"GPU {_gpu(sample.gpus[0])}")
     first = Content.assemble(*parts).truncate(width, ellipsis=True)

@@ -28,6 +28,7 @@ from cockpit.tui import earlier
 from cockpit.tui import facts as f
 from cockpit.tui.feed import Key, key_of
 from cockpit.tui.flag_desk import HostFlags
+from cockpit.tui.poll_guard import watch_guard
 from cockpit.tui.poll_head import HeadPoller
 from cockpit.tui.poll_host import HostPoller
 from cockpit.tui.poll_log import Logs
@@ -55,6 +56,7 @@ class Live:
         self._head: HeadPoller | None = None
         self._logs: Logs | None = None
         self._wanted: Key | None = None
+        self._explained_run = ""
 
     # Opening and closing
 
@@ -82,6 +84,7 @@ class Live:
             self._pollers[spec.name] = poller
             self._start(poller.run())
             self._start(self._logs.watch_sources(spec, poller.up))
+            self._start(watch_guard(quiet, spec, poller.up, self.store.apply, self._guarded))
         up = self._pollers[profile.head.name].up
         self._head = head = HeadPoller(quiet, up, self._took, lambda: self.busy)
         for question in (head.watch_run, head.watch_ray, head.watch_steps, head.watch_metrics):
@@ -128,11 +131,24 @@ class Live:
         self.store.apply(fact)
         run = self.store.state.run
         if run is not None:
+            self._explain_ended(run)
             if self._logs is not None and (before is None or before.id != run.id):
                 self._logs.wake()
                 self._start(self._logs.tidy(run.id))
             self._remember_load(before, run)
         self._follow_serve()
+
+    def _guarded(self) -> bool:
+        run = self.store.state.run
+        return run is not None and run.running
+
+    def _explain_ended(self, run: RunView) -> None:
+        """A run that is over is explained once by itself: whoever opens the cockpit afterwards sees why."""
+        if run.running or self.busy or self._explained_run == run.id or self.session is None:
+            return
+        self._explained_run = run.id
+        if self.store.state.explained_run != run.id:
+            self._start(self._explained(run.id, stacks=False))
 
     def _remember_load(self, before: RunView | None, run: RunView) -> None:
         """A load that was watched from its launch until it is ready tells how long the next will take."""

@@ -10,11 +10,14 @@ from cockpit.serving.eta import rate_eta
 from cockpit.serving.phases import ORDER
 from cockpit.tui import words
 from cockpit.tui.bars import filled
+from cockpit.tui.ending import ended
 from cockpit.tui.host_text import MUTED, label
 from cockpit.tui.state import HostView, RankView, RunView, State
 
 TOLD_BY_RANK_0 = frozenset({Phase.GRAPHS})
 """Phases that vLLM tells of on rank 0 alone, whatever the others do."""
+LAG = 5.0
+"""Seconds for which another rank must have been further: their lines come within seconds of each other."""
 LOOKBACK = 15.0
 """Seconds that a rate is taken from."""
 
@@ -27,7 +30,7 @@ def load_lines(host: HostView, state: State, width: int) -> list[Content]:
     if run.ready:
         return _ready(host, state, run)
     if not run.running:
-        return _ended(run)
+        return _ended(run, state)
     if not host.ranks:
         return _no_rank(host, state, run)
     lines: list[Content] = []
@@ -41,11 +44,10 @@ def _ready(host: HostView, state: State, run: RunView) -> list[Content]:
     return [Content.assemble(label("Load"), ("✓ ", "$text-success"), f"ready{since}"), Content("")]
 
 
-def _ended(run: RunView) -> list[Content]:
-    """A run that is over; a status of 0 may be a stop or an engine that died while it served."""
-    status = "no exit status" if run.exit_status is None else f"exit status {run.exit_status}"
-    mark = ("○ ", MUTED) if run.exit_status == 0 else ("✗ ", "$text-error")
-    line = Content.assemble(label("Load"), mark, f"the last run ended, {status}")
+def _ended(run: RunView, state: State) -> list[Content]:
+    """A run that is over, by what its logs tell: a status of 0 may be a stop, or an engine that died."""
+    ending = ended(state)
+    line = Content.assemble(label("Load"), (f"{ending.mark} ", ending.style), f"the last run {ending.words}")
     return [line, Content.assemble(label(""), (f"its last phase: {words.PHASES[run.phase]}", MUTED))]
 
 
@@ -65,16 +67,22 @@ def effective(rank: RankView, run: RunView) -> Phase:
     )
 
 
-def behind(host: HostView, rank: RankView, state: State) -> bool:
-    """Whether another rank has its weights and this one has not."""
-    if ORDER[rank.phase] > ORDER[Phase.WEIGHTS]:
-        return False
+def behind(rank: RankView, state: State) -> bool:
+    """Whether another rank has been in a later phase for a while; phases that rank 0 alone tells of don't count."""
+    others = [other for host in state.hosts for other in host.ranks if other.rank != rank.rank]
     return any(
-        ORDER[other.phase] > ORDER[Phase.WEIGHTS]
-        for one in state.hosts
-        for other in one.ranks
-        if other.rank != rank.rank
+        ORDER[other.phase] > ORDER[rank.phase]
+        and state.now - other.since >= LAG
+        and not (rank.rank != 0 and other.phase in TOLD_BY_RANK_0 and _untold(rank, state))
+        for other in others
     )
+
+
+def _untold(rank: RankView, state: State) -> bool:
+    """Whether the rank may well be in a phase that rank 0 alone tells of: it has told of all before."""
+    first = min((ORDER[phase] for phase in TOLD_BY_RANK_0), default=0)
+    ahead = any(one.rank == 0 and one.phase in TOLD_BY_RANK_0 for host in state.hosts for one in host.ranks)
+    return rank.rank != 0 and ahead and ORDER[rank.phase] == first - 1
 
 
 def strip(phase: Phase) -> Content:
@@ -98,7 +106,9 @@ def _rank_lines(host: HostView, rank: RankView, state: State, width: int) -> lis
         parts.append(f" {rank.done} of {rank.total}")
         if rank.detail and rank.unit == "graphs":
             parts.append(f" {clean(rank.detail)}")
-    if behind(host, rank, state):
+    if _untold(rank, state) and phase is rank.phase:
+        parts.append((" · graphs: see rank 0", MUTED))
+    if behind(rank, state):
         parts.append((" · behind", "bold $text-warning"))
     first = Content.assemble(*parts).truncate(width, ellipsis=True)
     return [first, _detail(host, rank, phase, state, run, width).truncate(width, ellipsis=True)]
@@ -108,7 +118,7 @@ def _detail(host: HostView, rank: RankView, phase: Phase, state: State, run: Run
     spent = words.coarse(state.now - (rank.since if phase is rank.phase else run.phase_since))
     if phase is rank.phase and rank.done is not None and rank.total:
         figures = f" {100 * rank.done // rank.total:3d} %"
-        pace = speed(rank, state.now)
+        pace = speed(rank, state.now) if rank.done < rank.total else None
         if pace:
             figures += f" · {pace:.1f}/s"
         figures += f" · {spent}"

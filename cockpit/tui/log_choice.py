@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual.worker import Worker
+
 from cockpit.logs.sources import Kind, Source
+from cockpit.model.finding import Evidence
 from cockpit.tui import words
 from cockpit.tui.feed import Key, key_of
 
@@ -19,6 +22,8 @@ class LogChoice:
     def __init__(self, app: CockpitApp) -> None:
         self._app = app
         self._wanted: Key | None = None
+        self._shown: Path | None = None
+        self._evidence: Evidence | None = None
 
     def follow_run(self) -> None:
         """A new run's serve log takes the place of the one before."""
@@ -34,12 +39,18 @@ class LogChoice:
 
     def opened(self, key: Key, path: Path) -> None:
         """The copy of a log can be read."""
-        if key != self._wanted:
+        if key != self._wanted or path == self._shown:
             return
+        self._shown = path
         host, name, run = key
         title = f"{name} · {host}" + (f" · run {words.run_name(run)}" if run else "")
-        work = self._app.cockpit.lower.show_log(path, title)
-        self._app.run_worker(work, name="log", group="log", exclusive=True, exit_on_error=False)
+
+        async def show() -> None:
+            await self._app.cockpit.lower.show_log(path, title)
+
+        self._showing: Worker[None] = self._app.run_worker(
+            show, name="log", group="log", exclusive=True, exit_on_error=False
+        )
 
     def turn(self, step: int) -> None:
         """The log ``step`` further on."""
@@ -63,15 +74,30 @@ class LogChoice:
             if not source.grant and (source.kind is not Kind.SERVE or source.run == run)
         ]
 
-    def go_to_evidence(self, *, focus: bool) -> None:
-        """The decisive line in the log, selected."""
-        found = self._app.state.explanation
-        evidence = next((e for finding in (found.findings if found else ()) for e in finding.evidence), None)
-        if evidence is None:
-            return
-        source = self._app.feed.serve_source()
-        other = source is not None and self._wanted != key_of(source)
-        self._app.show("log", focus=focus)
-        self._app.cockpit.lower.go_to(evidence.line, evidence.text, later=other)
-        if source is not None and other:
+    def stand_at_evidence(self) -> bool:
+        """Let the serve log be shown with the line that decided selected, as soon as its copy has it; False where
+        the line is of no serve log."""
+        found, source = self._app.state.explanation, self._app.feed.serve_source()
+        lines = [line for finding in (found.findings if found else ()) for line in finding.evidence]
+        evidence = next((line for line in lines if line.file.startswith("serve.log")), None)
+        if evidence is None or source is None:
+            return False
+        self._evidence = evidence
+        if self._wanted != key_of(source):
             self.look_at(source)
+        self.keep_up()
+        return True
+
+    def keep_up(self) -> None:
+        """The copy may have the line by now."""
+        source = self._app.feed.serve_source() if self._evidence is not None else None
+        lower = self._app.cockpit.lower
+        if (
+            source is None
+            or self._evidence is None
+            or lower.shown_log is None
+            or self._wanted != key_of(source)
+        ):
+            return
+        if lower.shown_log.file.path == self._shown and lower.go_to(self._evidence.line):
+            self._evidence = None

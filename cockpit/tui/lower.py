@@ -9,19 +9,25 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.reactive import reactive
-from textual.widgets import ContentSwitcher, Input, Static
+from textual.widgets import Input
 
 from cockpit.logs.log import Log
 from cockpit.logs.sanitise import clean
 from cockpit.tui.state import State
 from cockpit.tui.widgets import finding_pane
 from cockpit.tui.widgets.finding_pane import FindingPane
+from cockpit.tui.widgets.host_panel import Lines
 from cockpit.tui.widgets.panes import FlagsPane, TextPane, flags_content
 from cockpit.tui.widgets.prompt_pane import PromptPane
 from cockpit.tui.widgets.serving_pane import ServingPane
+from cockpit.tui.widgets.welcome import welcome
 
 PANES = ("log", "details", "why", "prompt", "serving", "flags")
 TITLES = {"log": "Log", "details": "Details", "prompt": "Prompt", "serving": "Serving", "flags": "Flags"}
+
+
+ROOM_FOR_BOTH = 18
+"""Rows of the lower half from which a cause and its line in the log are shown together."""
 
 
 class Lower(Vertical):
@@ -36,15 +42,15 @@ class Lower(Vertical):
         self._log_title = ""
         self._details_title = ""
         self._titled = ""
-        self._going: tuple[int, str] | None = None
+        self.subject: object = None
 
     def compose(self) -> ComposeResult:
         """All panes; the log's view comes with the first log."""
-        with ContentSwitcher(initial="log"):
-            with Vertical(id="log"):
-                yield Static("No log yet.", classes="empty", markup=False)
+        with Vertical(id="panes"):
             yield TextPane(id="details")
             yield FindingPane(id="why")
+            with Vertical(id="log"):
+                yield Lines(classes="empty")
             yield PromptPane(id="prompt").data_bind(Lower.state)
             yield ServingPane(id="serving").data_bind(Lower.state)
             yield FlagsPane(id="flags")
@@ -58,14 +64,32 @@ class Lower(Vertical):
         """Show another pane."""
         if not self.is_mounted:
             return
-        self.query_one(ContentSwitcher).current = pane
+        self._arrange()
         if pane == "prompt":
             self.query_one(PromptPane).show()
         elif pane == "serving":
             self.query_one(ServingPane).show()
         self._show()
 
+    def on_mount(self) -> None:
+        """One pane is seen."""
+        self._arrange()
+
+    def on_resize(self) -> None:
+        """Where there is room, the log stands below the cause."""
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """See ``pane`` alone; below the cause of a failure its line in the log, where there is room for both."""
+        both = self.pane == "why" and self._log is not None and self.size.height >= ROOM_FOR_BOTH
+        panes = self.query_one("#panes")
+        for child in panes.children:
+            child.display = child.id == self.pane or (both and child.id == "log")
+        panes.set_class(both, "-both")
+
     def _show(self) -> None:
+        if self._log is None:
+            self.query_one("#log .empty", Lines).show(welcome(self.state))
         if self.pane == "why":
             self.query_one(FindingPane).show(finding_pane.content(self.state))
         elif self.pane == "flags":
@@ -85,8 +109,9 @@ class Lower(Vertical):
             self._titled = title
             self.border_title = Content(title)
 
-    def show_details(self, title: str, content: Content) -> None:
-        """What the details pane shows."""
+    def show_details(self, title: str, content: Content, subject: object = None) -> None:
+        """What the details pane shows; ``subject`` is the record that it was made of."""
+        self.subject = subject
         self._details_title = title
         self.query_one("#details", TextPane).show(content)
         self._title()
@@ -111,6 +136,11 @@ class Lower(Vertical):
     def writing(self) -> bool:
         """Whether a prompt is being written: what is shown stays then."""
         return self.pane == "prompt" and self.query_one("#prompt Input", Input).has_focus
+
+    @property
+    def focused_within(self) -> bool:
+        """Whether the keys are here."""
+        return self.has_pseudo_class("focus-within")
 
     @property
     def shown_log(self) -> Log | None:
@@ -141,26 +171,20 @@ class Lower(Vertical):
             await box.mount(LogPane(log, title=short))
         if before is not None:
             before.close()
-        if self._going is not None:
-            (line, text), self._going = self._going, None
-            self.call_after_refresh(self.go_to, line, text)
+        self._arrange()
 
-    def go_to(self, line: int, text: str, *, later: bool = False) -> None:
-        """Select a line of the shown log, or with ``later`` of the next that is shown: the one of that number, or, where
-        it is not there, by what it says."""
-        from cockpit.logs.search import Query
+    def go_to(self, line: int) -> bool:
+        """Select a line of the shown log; False where it is not there (yet)."""
         from cockpit.tui.log_pane import LogPane
 
         panes = self.query(LogPane)
-        if later or not panes:
-            self._going = (line, text)
-            return
+        if not panes:
+            return False
         view = panes.first().view
         index = view.shown.index
         while index.offset_of(line) is None and index.extend():
             continue
-        if not view.go_to_line(line) and text.strip():
-            view.set_query(Query(text.strip()[:80], False, True))
+        return view.size.height > 0 and view.go_to_line(line)
 
     def close(self) -> None:
         """Close the log's file."""

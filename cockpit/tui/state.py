@@ -14,7 +14,9 @@ from cockpit.model.facts import Member, Sample
 from cockpit.model.finding import Explanation, Fix, Problem, Severity, profile_fixes
 from cockpit.model.profile import HostSpec, Profile
 from cockpit.model.progress import Phase
+from cockpit.model.verdict import Grade, Verdict
 from cockpit.serving.eta import phase_eta
+from cockpit.serving.guard import GuardSeen
 from cockpit.serving.metrics import Metrics, Rates
 from cockpit.serving.prompt import PromptResult
 
@@ -93,6 +95,7 @@ class HostView:
     member: Member | None = None
     ranks: tuple[RankView, ...] = ()
     sources: tuple[Source, ...] = ()
+    guard: GuardSeen | None = None
 
     @property
     def name(self) -> str:
@@ -222,6 +225,8 @@ class State:
     explanation: Explanation | None = None
     explained_run: str = ""
     flags: FlagsView = field(default_factory=FlagsView)
+    verdicts: tuple[Verdict, ...] = ()
+    cabling: str = ""
     troubles: tuple[Trouble, ...] = ()
     earlier: tuple[Mapping[Phase, float], ...] = ()
 
@@ -242,10 +247,19 @@ class State:
         return tuple(problem for problem in self.flags.problems if problem.severity is Severity.ERROR)
 
     @property
+    def blocked(self) -> tuple[Verdict, ...]:
+        """What preflight found in the way, while the step stands refused for it and no run tells a cause."""
+        preflight = next((step for step in self.steps if step.name is StepName.PREFLIGHT), None)
+        if self.explanation is not None or preflight is None or preflight.state is not StepState.REFUSED:
+            return ()
+        return tuple(verdict for verdict in self.verdicts if verdict.grade is Grade.BLOCKED)
+
+    @property
     def fixes(self) -> tuple[Fix, ...]:
         """The changes of the profile that would mend what stands first."""
         found = self.explanation.findings[:1] if self.explanation else ()
         fixes = [fix for cause in found for fix in cause.fix if fix.of_profile]
+        fixes += [fix for one in self.blocked for fix in one.fix if fix.of_profile]
         return (*fixes, *profile_fixes(self.refused))
 
     @property

@@ -18,6 +18,7 @@ from cockpit.bringup.events import (
     StepChanged,
     StepName,
     StepState,
+    Surveyed,
 )
 from cockpit.model.finding import Explanation
 from cockpit.model.progress import Phase
@@ -39,7 +40,17 @@ from cockpit.tui.state import (
 )
 
 MOST_EXCHANGES = 100
-CALM = (f.Ticked, f.Pinged, f.SampleTaken, f.MetricsTaken, f.MembershipSeen, f.RunSeen, f.StepsSeen, f.LogGrew)
+CALM = (
+    f.GuardTold,
+    f.Ticked,
+    f.Pinged,
+    f.SampleTaken,
+    f.MetricsTaken,
+    f.MembershipSeen,
+    f.RunSeen,
+    f.StepsSeen,
+    f.LogGrew,
+)
 """What comes all the time: it is seen with the next second."""
 
 
@@ -78,6 +89,9 @@ def reduce(state: State, fact: f.Fact) -> State:
             return replace(state, profile_error=error)
         case f.EarlierRead(loads):
             return replace(state, earlier=loads)
+        case f.GuardTold():
+            calm = _calm(state, f"the memory guard of {fact.host}")
+            return _on_host(calm, fact.host, lambda host: replace(host, guard=fact.guard))
         case f.LinkChanged() | f.Pinged() | f.SampleTaken() | f.ProbeFailed() | f.SourcesSeen():
             return _host(state, fact)
         case f.MembershipSeen() | f.RunSeen() | f.StepsSeen() | f.LookFailed():
@@ -104,7 +118,14 @@ def _profile(state: State, fact: f.ProfileLoaded) -> State:
     profile = fact.profile
     if state.profile is not None and state.profile.digest != profile.digest:
         # What was judged and explained was about the profile as it was.
-        state = replace(state, flags=FlagsView(), explanation=None, steps=steps.forget_failures(state.steps))
+        state = replace(
+            state,
+            flags=FlagsView(),
+            verdicts=(),
+            cabling="",
+            explanation=None,
+            steps=steps.forget_failures(state.steps),
+        )
     same = state.profile is not None and [h.spec for h in state.hosts] == [
         h.spec for h in hosts.hosts_of(profile, state.now)
     ]
@@ -222,6 +243,8 @@ def _event(state: State, event: Event) -> State:
             )
         case Answered(text, reasoning):
             return _prompt(state, f.PromptPiece(text, reasoning))
+        case Surveyed(verdicts, cabling):
+            return replace(state, verdicts=verdicts, cabling=cabling)
         case FlagsJudged(vllm, problems):
             return replace(state, flags=FlagsView(vllm, problems), vllm_version=vllm or state.vllm_version)
         case LoadProgress() | Ended():

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cockpit.bringup.events import Found, StepChanged, StepName, StepState
+from cockpit.bringup.events import Found, StepChanged, StepName, StepState, Surveyed
 from cockpit.bringup.look import StepSeen
 from cockpit.bringup.runner import Planned, plan
 from cockpit.bringup.step import Planner, Report
@@ -27,10 +27,12 @@ from cockpit.model.facts import (
     Memory,
     Sample,
 )
-from cockpit.model.finding import Confidence, Evidence, Finding, Fix, Severity
+from cockpit.model.finding import Confidence, Evidence, Explanation, Finding, Fix, Severity
 from cockpit.model.profile import Fabric, HostSpec, NativeRuntime, Profile, Role, ServeSpec
 from cockpit.model.progress import Phase, Progress
+from cockpit.model.verdict import Grade, Verdict
 from cockpit.runtime.environment import environment
+from cockpit.serving.guard import GuardSeen
 from cockpit.serving.metrics import Metrics
 from cockpit.serving.prompt import PromptResult
 from cockpit.tui import facts as f
@@ -251,6 +253,8 @@ class Scene:
         )
         run = "20261130-202600-7f3a"
         self.tell(f.RunSeen(run, True, False, None, self.clock(), "0.17.1"))
+        for host in self.profile.hosts:
+            self.tell(f.GuardTold(host.name, guard(self.clock())))
         self.store.happened(StepChanged(StepName.LOAD, StepState.RUNNING))
         self.samples(60, lambda second: min(70.0, second * 2.0))
         for rank, host in enumerate(self.profile.hosts):
@@ -262,6 +266,21 @@ class Scene:
             self.tell(f.LoadTold(run, self.profile.hosts[0].name, step))
         self.tell(f.LoadTold(run, self.profile.hosts[1].name, Progress(Phase.WEIGHTS, 60, 1)))
         return self.samples(2, lambda _second: 71.2)
+
+    def surveyed(self) -> Scene:
+        """Preflight found something in the way."""
+        self.opened().samples(3, lambda _second: 0.0)
+        self.store.happened(Surveyed(VERDICTS, CABLING))
+        reason = "spark-2: nvidia-smi does not answer."
+        self.store.happened(StepChanged(StepName.PREFLIGHT, StepState.REFUSED, reason, "spark-2"))
+        return self.tell(f.WorkEnded())
+
+    def stopped(self) -> Scene:
+        """A run that the operator stopped."""
+        self.opened().joined().samples(3, lambda _second: 0.0)
+        run = "20261130-202600-7f3a"
+        self.tell(f.RunSeen(run, False, False, 0, self.clock()), f.Explained(run, Explanation("stopped")))
+        return self.steps(connect=StepState.DONE, launch=StepState.READY_TO_RUN)
 
     def ready(self) -> Scene:
         """A run that serves."""
@@ -320,6 +339,35 @@ class Scene:
         return self.tell(f.Ticked())
 
 
+def guard(at: float, **changes: Any) -> GuardSeen:
+    """A memory guard that watches."""
+    reserve = round(7.98 * GIB)
+    return replace(GuardSeen("watching", "", at, "", reserve, 40 * GIB, round(35.6 * GIB), 0.0), **changes)
+
+
+CABLING = """\
+spark-1
+  enp1s0f1np1 (192.168.100.10/24, MTU 9000) ══ 200 Gb/s ══ spark-2 enp1s0f1np1
+spark-2
+  enp1s0f1np1 (192.168.100.11/24, MTU 1500) ══ 200 Gb/s ══ spark-1 enp1s0f1np1"""
+VERDICTS = (
+    Verdict("system", ("spark-1", "spark-2"), Grade.READY, "Ubuntu 24.04, aarch64."),
+    Verdict(
+        "mtu", ("spark-2",), Grade.SLOW, "The fabric's MTU is 1500, spark-1 has 9000.", "Small frames cost time.",
+        "On spark-2: sudo ip link set enp1s0f1np1 mtu 9000",
+    ),
+    Verdict(
+        "gpu", ("spark-2",), Grade.BLOCKED, "nvidia-smi does not answer.", "No rank can run there.",
+        "On spark-2: sudo systemctl restart nvidia-persistenced",
+    ),
+    Verdict(
+        "memory", ("spark-1",), Grade.BLOCKED, "The profile asks for more memory than is available.", "",
+        "Ask for less.",
+        (Fix("Lower it.", {"set": {"serve.flags.gpu-memory-utilization": 0.7}}),),
+    ),
+)  # fmt: skip
+
+
 def finding(run: str = "7f3a") -> Finding:
     """The cause that everything is measured against."""
     return Finding(
@@ -369,6 +417,9 @@ def hostile() -> Scene:
     source = Source("spark-1", bad, Kind.RAY, Reach.ENVIRONMENT, bad, bad, False, 1, 1.0, bad)
     scene.tell(f.SourcesSeen("spark-1", (source,)), f.LookFailed(bad, bad), f.MetricsFailed(bad))
     scene.tell(f.ProbeFailed("spark-2", bad))
+    scene.tell(f.GuardTold("spark-1", guard(scene.clock(), state=bad, reason=bad)))
+    verdict = Verdict(bad, (bad,), Grade.BLOCKED, bad, bad, bad, (Fix(bad, {"set": {bad: bad}}),))
+    scene.store.happened(Surveyed((verdict,), bad))
     scene.store.happened(StepChanged(StepName.LOAD, StepState.FAILED, bad, bad))
     scene.store.happened(
         Found(

@@ -100,6 +100,22 @@ def test_hostile(snap_compare: Compare, size: tuple[int, int]) -> None:
     assert snap_compare(hostile().app(), terminal_size=size, run_before=settle)
 
 
+def test_preflight_refused(snap_compare: Compare, size: tuple[int, int]) -> None:
+    """What stands in the way, with its remedies and the profile's change as a diff."""
+    assert snap_compare(Scene().surveyed().app(), terminal_size=size, run_before=settle)
+
+
+def test_preflight_details(snap_compare: Compare) -> None:
+    """All verdicts and the cabling."""
+    app = Scene().surveyed().app()
+    assert snap_compare(app, terminal_size=(120, 40), run_before=pressing("escape", "d"))
+
+
+def test_stopped(snap_compare: Compare) -> None:
+    """A run that was stopped is told as that."""
+    assert snap_compare(Scene().stopped().app(), terminal_size=(120, 40), run_before=settle)
+
+
 def test_details(snap_compare: Compare) -> None:
     """A step's exact commands."""
     scene = Scene().opened().samples(2, lambda _second: 0.0)

@@ -51,7 +51,7 @@ def test_shares_fill_the_width_and_lose_nothing() -> None:
 
 def test_the_line_of_a_stacked_bar() -> None:
     """The line stands at its amount, over whatever is there."""
-    bar = stacked([(50, "#", "")], 100, 10, line=80).plain
+    bar = stacked([(50, "#", "")], 100, 10, lines=[(80, "┊", "")]).plain
     assert bar == "#####···┊·"
 
 

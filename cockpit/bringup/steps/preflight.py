@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 
 from cockpit.bringup.errors import StepRefused
-from cockpit.bringup.events import StepName, StepState
+from cockpit.bringup.events import StepName, StepState, Surveyed
 from cockpit.bringup.runs import last_run
 from cockpit.bringup.session import Session
 from cockpit.bringup.step import Planner, Report
@@ -21,14 +21,19 @@ from cockpit.model.verdict import Grade, Verdict
 from cockpit.probes.asked import merged
 from cockpit.probes.inside import comparable, inside, inside_command, parse_inside
 from cockpit.probes.measure import throughput
-from cockpit.probes.preflight import commands, preflight
+from cockpit.probes.preflight import Survey, commands, survey
 from cockpit.runtime.detached import ProcessState
 from cockpit.runtime.prelude import NO_ENVIRONMENT
 
 
 async def preflight_verdicts(session: Session, *, measure: bool = False) -> tuple[Verdict, ...]:
-    """Every verdict, those about hosts that can't be reached first. ``measure`` also fills the fabric with
-    bytes, for a few seconds in each direction."""
+    """The verdicts of ``survey_hosts``."""
+    return (await survey_hosts(session, measure=measure)).verdicts
+
+
+async def survey_hosts(session: Session, *, measure: bool = False) -> Survey:
+    """Every verdict, those about hosts that can't be reached first, and the cabling. ``measure`` also fills the
+    fabric with bytes, for a few seconds in each direction."""
     profile = session.profile
 
     async def connect(spec: HostSpec) -> Verdict | None:
@@ -41,10 +46,10 @@ async def preflight_verdicts(session: Session, *, measure: bool = False) -> tupl
     unreached = [v for v in await asyncio.gather(*(connect(spec) for spec in profile.hosts)) if v]
     reached = {name: host for name, host in session.hosts.items() if host.connected}
     ours = await _ports_are_ours(session) if profile.head.name in reached else False
-    verdicts = await preflight(reached, profile, session.runtime, ours=ours)
+    found = await survey(reached, profile, session.runtime, ours=ours)
     running = await _inside(session, reached) if ours else ()
     measured = await _measured(session, reached) if measure else ()
-    return (*unreached, *verdicts, *running, *measured)
+    return Survey((*unreached, *found.verdicts, *running, *measured), found.cabling)
 
 
 async def _inside(session: Session, reached: Mapping[str, Host]) -> tuple[Verdict, ...]:
@@ -108,7 +113,9 @@ class Preflight(StepBase):
     async def run(self, session: Session) -> Report:
         """Ask; what is blocked refuses the bring-up, unless forced."""
         needs_ray(session.profile)
-        verdicts = await preflight_verdicts(session)
+        found = await survey_hosts(session)
+        verdicts = found.verdicts
+        session.emit(Surveyed(verdicts, found.cabling))
         blocked = [verdict for verdict in verdicts if verdict.grade is Grade.BLOCKED]
         if blocked and not session.forced:
             raise StepRefused(

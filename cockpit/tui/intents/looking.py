@@ -35,7 +35,10 @@ def full(app: CockpitApp) -> None:
 
 def evidence(app: CockpitApp) -> None:
     """The decisive line in the log."""
-    app.logs.go_to_evidence(focus=True)
+    if app.logs.stand_at_evidence():
+        app.show("log", focus=True)
+    else:
+        app.show("why", focus=True)
 
 
 def explain(app: CockpitApp) -> None:
@@ -71,7 +74,14 @@ def show_host(app: CockpitApp, number: int) -> None:
     if number < len(panels):
         app.cockpit.active_host = number
         panels[number].focus()
-        app.cockpit.lower.show_details(panels[number].host, host_content(app.state.hosts[number], app.state))
+        show_host_details(app, panels[number].host)
+
+
+def show_host_details(app: CockpitApp, name: str) -> None:
+    """Bring what is known of a host up to date, for the details pane."""
+    host = app.state.host(name)
+    if host is not None:
+        app.cockpit.lower.show_details(name, host_content(host, app.state), host)
 
 
 def serving(app: CockpitApp) -> None:

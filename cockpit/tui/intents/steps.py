@@ -83,8 +83,8 @@ def show_step(app: CockpitApp) -> None:
     """Bring the selected step's details up to date."""
     step = app.state.step(app.cockpit.selected)
     planned = planned_of(app.feed.plan(), step.name)
-    content = step_content(step, planned, app.feed.undo_plan(step.name))
-    app.cockpit.lower.show_details(f"{step.title} · plan and output", content)
+    content = step_content(step, app.state, planned, app.feed.undo_plan(step.name))
+    app.cockpit.lower.show_details(f"{step.title} · plan and output", content, step)
 
 
 INTENTS: Final = {

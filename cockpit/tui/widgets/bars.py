@@ -13,6 +13,7 @@ from textual.widgets import Input
 from cockpit.logs.sanitise import clean
 from cockpit.model.profile import DockerRuntime
 from cockpit.tui import words
+from cockpit.tui.ending import ended
 from cockpit.tui.state import State
 
 
@@ -58,10 +59,9 @@ def _run(state: State, *, named: bool) -> Content:
         spent += f", ~{words.about(left)} left" if left else ""
         told = " · ".join(part for part in ("◐ loading", spent) if part)
         return Content.assemble(name, (told, "bold $text-accent"))
-    status = "ended" if run.exit_status is None else f"ended, exit status {run.exit_status}"
-    if doing:
-        return Content.assemble(name, f"{status} · ", (doing, "$text-accent"))
-    return Content.assemble(name, (status, "$text-warning"))
+    ending = ended(state)
+    end = (f"{ending.mark} {ending.words}", ending.style)
+    return Content.assemble(name, end, " · ", (doing, "$text-accent")) if doing else Content.assemble(name, end)
 
 
 class Header(Widget):
@@ -98,7 +98,8 @@ class Footer(Widget):
         """Follow the focus."""
         self.screen.bindings_updated_signal.subscribe(self, lambda _screen: self.refresh())
 
-    def _keys(self) -> Iterator[tuple[str, str, bool]]:
+    def keys(self) -> Iterator[Hint]:
+        """The keys for where the focus is, the most wanted first."""
         from cockpit.tui.actions import BY_ID
 
         ranked: list[tuple[int, str, str, bool]] = []
@@ -125,7 +126,7 @@ class Footer(Widget):
         tail = Content.assemble(
             (" ^p ", "bold $text-accent"), "commands ", (" ? ", "bold $text-accent"), "help "
         )
-        keys = [key for key in self._keys() if key[0] != "?"]
+        keys = [key for key in self.keys() if key[0] != "?"]
         room = width - tail.cell_length
         chosen = set(_fitting([key for key in keys if key[2]], room))
         room -= sum(_item(*key).cell_length for key in chosen)

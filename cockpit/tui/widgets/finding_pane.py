@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from textual.binding import BindingType
@@ -9,11 +10,16 @@ from textual.content import Content
 
 from cockpit.logs.sanitise import clean
 from cockpit.model.finding import Explanation, Finding
+from cockpit.model.profile import Profile
 from cockpit.tui.actions import bindings
 from cockpit.tui.state import State
-from cockpit.tui.widgets.panes import TextPane, block, fix_lines, problem_lines
+from cockpit.tui.widgets.fixes import block, fix_lines
+from cockpit.tui.widgets.panes import TextPane, problem_lines
+from cockpit.tui.widgets.verdicts import verdict_lines
 
 MOST_EVIDENCE = 6
+DECISIVE = "bold reverse $text-error"
+"""How the line that decided looks."""
 
 
 class FindingPane(TextPane):
@@ -26,12 +32,14 @@ def content(state: State) -> Content:
     """The explanation."""
     found = state.explanation
     if state.refused:
-        return Content("\n\n").join(Content("\n").join(problem_lines(problem)) for problem in state.refused)
+        return _paragraphs(problem_lines(problem, state.profile) for problem in state.refused)
+    if state.blocked:
+        return _paragraphs(verdict_lines(verdict, state.profile) for verdict in state.blocked)
     if found is None:
         return Content.styled("x explains the last run from every log of every host.", "$muted")
     parts: list[Content] = []
     for number, finding in enumerate(found.findings):
-        parts += _finding(finding, first=number == 0)
+        parts += _finding(finding, state.profile, first=number == 0)
         parts.append(Content(""))
     if not found.findings:
         parts += [Content.styled(_nothing(found), "bold"), Content("")]
@@ -39,6 +47,10 @@ def content(state: State) -> Content:
         parts.append(Content.styled("What to look at next", "bold"))
         parts += [block(step, "  ") for step in found.next]
     return Content("\n").join(parts)
+
+
+def _paragraphs(texts: Iterable[list[Content]]) -> Content:
+    return Content("\n\n").join(Content("\n").join(lines) for lines in texts)
 
 
 def _nothing(found: Explanation) -> str:
@@ -56,12 +68,14 @@ def title(state: State) -> str:
     found = state.explanation
     if state.refused:
         return "Why it was refused"
+    if state.blocked:
+        return "What stands in the way"
     if found is None or not found.findings:
         return "Why"
     return f"Why it failed · {found.findings[0].confidence.value}"
 
 
-def _finding(finding: Finding, *, first: bool) -> list[Content]:
+def _finding(finding: Finding, profile: Profile | None, *, first: bool) -> list[Content]:
     lines = clean(finding.cause, multiline=True).split("\n")
     where = f"{clean(finding.host)}: " if finding.host else ""
     parts = [Content.styled(f"{where}{lines[0]}", "bold" if first else "")]
@@ -70,7 +84,7 @@ def _finding(finding: Finding, *, first: bool) -> list[Content]:
         parts[0] = Content.assemble(("also  ", "$muted"), parts[0])
     for evidence in finding.evidence[:MOST_EVIDENCE]:
         place = f"  {clean(evidence.file)} · line {evidence.line:,}  "
-        parts.append(Content.assemble((place, "$muted"), (clean(evidence.text).strip(), "$text-error")))
+        parts.append(Content.assemble((place, "$muted"), (clean(evidence.text).strip(), DECISIVE)))
     for fix in finding.fix:
-        parts += [Content(""), *fix_lines(fix)] if first else fix_lines(fix)
+        parts += [Content(""), *fix_lines(fix, profile)] if first else fix_lines(fix, profile)
     return parts

@@ -91,6 +91,7 @@ class HostPanel(Vertical, can_focus=True):
         self.query_one(".memory", Lines).show(newline.join(host_text.memory_lines(host, state, width)))
         self.query_one(".trouble", Lines).show(newline.join(trouble))
         rest = [host_text.gpu_line(host, width), host_text.ray_line(host, state, width)]
+        rest += host_text.guard_lines(host, state, width)
         rest += load_text.load_lines(host, state, width)
         self.query_one(".rest", Lines).show(newline.join(rest))
         self.query_one(Chart).curve = curve_of(host, state)

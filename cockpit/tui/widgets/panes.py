@@ -15,14 +15,14 @@ from cockpit.bringup.runner import Planned
 from cockpit.hosts.quoting import join
 from cockpit.logs.sanitise import clean
 from cockpit.model.command import Command
-from cockpit.model.finding import Fix, Problem, Severity
+from cockpit.model.finding import Problem, Severity
+from cockpit.model.profile import Profile
 from cockpit.tui import host_text, words
 from cockpit.tui.actions import bindings
 from cockpit.tui.state import CommandView, HostView, State, StepView
+from cockpit.tui.widgets.fixes import block, fix_lines
 from cockpit.tui.widgets.host_panel import Lines
-
-MOST_OUTPUT = 20_000
-"""Characters of one command's output that are shown at once; the rest is told, with where it is whole."""
+from cockpit.tui.widgets.verdicts import survey_lines
 
 
 class TextPane(VerticalScroll):
@@ -46,19 +46,8 @@ class FlagsPane(TextPane):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("flags")]
 
 
-def block(text: str, indent: str = "  ") -> Content:
-    """Remote text as an indented block."""
-    shown = clean(text.rstrip("\n"), multiline=True)
-    more = ""
-    if len(shown) > MOST_OUTPUT:
-        more = f"\n{indent}… {len(shown) - MOST_OUTPUT:,} more characters in the middle\n{indent}"
-        half = MOST_OUTPUT // 2
-        shown = f"{shown[:half]}{more}{shown[-half:]}"
-    return Content("\n".join(f"{indent}{line}" for line in shown.split("\n")))
-
-
-def step_content(step: StepView, planned: Planned | None, undo: Sequence[Command]) -> Content:
-    """A step: how it stands, what it would run, what it ran."""
+def step_content(step: StepView, state: State, planned: Planned | None, undo: Sequence[Command]) -> Content:
+    """A step: how it stands, what it found, what it ran, what it would run."""
     colour = words.COLOURS[step.state]
     parts = [
         Content.assemble(
@@ -67,6 +56,8 @@ def step_content(step: StepView, planned: Planned | None, undo: Sequence[Command
     ]
     if step.reason:
         parts += [block(step.reason, "")]
+    if step.name is StepName.PREFLIGHT and state.verdicts:
+        parts += [Content(""), *survey_lines(state)]
     if step.commands:
         parts += [Content(""), Content.styled("What it ran", "bold")]
         parts += [part for view in step.commands for part in _ran(view)]
@@ -161,11 +152,12 @@ def flags_content(state: State) -> Content:
     if not flags.problems:
         parts.append(Content.styled("✓ Nothing stands against a launch.", "$text-success"))
     for problem in flags.problems:
-        parts += [Content(""), *problem_lines(problem)]
+        parts += [Content(""), *problem_lines(problem, state.profile)]
     return Content("\n").join(parts)
 
 
-def problem_lines(problem: Problem) -> list[Content]:
+def problem_lines(problem: Problem, profile: Profile | None) -> list[Content]:
+    """A problem of the flags with its reason and its fix."""
     mark, style = MARKS[problem.severity]
     place = f"  {problem.place}" if problem.place else ""
     lines = [
@@ -177,29 +169,7 @@ def problem_lines(problem: Problem) -> list[Content]:
         block(problem.message),
     ]
     lines += [block(problem.why).stylize("$muted")] if problem.why else []
-    return lines + [line for fix in problem.fix for line in fix_lines(fix)]
-
-
-def fix_lines(fix: Fix) -> list[Content]:
-    """A fix in words, and as a change of the profile."""
-    lines = [block(fix.text)]
-    change = fix.change or {}
-    for key, value in change.get("set", {}).items():
-        lines.append(
-            Content.styled(f"    profile  + {clean(str(key))}: {clean(_yaml(value))}", "$text-success")
-        )
-    for key in change.get("unset", []):
-        lines.append(Content.styled(f"    profile  - {clean(str(key))}", "$text-error"))
-    if "run" in change:
-        run = change["run"]
-        lines.append(Content(f"    {clean(str(run['host']))}  $ {clean(join([str(a) for a in run['argv']]))}"))
-    return lines
-
-
-def _yaml(value: object) -> str:
-    if value is None:
-        return "null"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return lines + [line for fix in problem.fix for line in fix_lines(fix, profile)]
 
 
 def planned_of(plans: Sequence[Planned], name: StepName) -> Planned | None:

@@ -114,8 +114,8 @@ class ServingPane(Container):
             curve = tuple((point.at, value) for point in points if (value := gauge.value(point)) is not None)
             top = max([gauge.least_top, *(value for _, value in curve)])
             chart.curve = Curve(curve, nice(top), unit=f"{gauge.unit}, 5 min")
-            figures = gauge.words(points[-1]) if points else "not serving"
-            if self.state.metrics_error:
+            figures = gauge.words(points[-1]) if points and self.state.serving else "not serving"
+            if self.state.metrics_error and self.state.serving and gauge is GAUGES[0]:
                 figures = clean(self.state.metrics_error)
             lines.show(Content.assemble((f"{gauge.name}  ", "bold"), figures))
 

@@ -1,0 +1,30 @@
+"""How a run came to its end, in words: what its logs tell counts for more than its exit status. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cockpit.tui.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A mark, a style, and the words after "the last run"."""
+
+    mark: str
+    style: str
+    words: str
+
+
+def ended(state: State) -> Ending:
+    """The ending of the last run, which is over. A stop by the operator is no failure, whatever the status."""
+    run, told = state.run, state.explanation
+    status = None if run is None else run.exit_status
+    code = "no exit status" if status is None else f"exit status {status}"
+    if told is not None and told.findings:
+        return Ending("✗", "$text-error", f"failed, {code}")
+    if told is not None and told.status == "stopped":
+        return Ending("○", "$muted", f"was stopped, {code}")
+    if status == 0:
+        return Ending("○", "$muted", f"ended, {code}")
+    return Ending("✗", "$text-warning", f"ended, {code}")
