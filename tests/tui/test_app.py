@@ -204,7 +204,7 @@ async def test_focus_is_always_visible(size: tuple[int, int]) -> None:
         assert {"steps", "HostPanel"} <= seen
 
 
-BEHIND = {*range(101, 106, 2), *range(113, 118, 2)}
+BEHIND = {*range(101, 106, 2), *range(113, 117, 2)}
 """Seconds of the recording in which rank 1 has been a phase further for five seconds."""
 
 
