@@ -41,6 +41,11 @@ def _may_start(context: Context) -> bool:
     return context.may_start
 
 
+def _may_force(context: Context) -> bool:
+    refused = any(step.state is StepState.REFUSED for step in context.state.steps)
+    return context.may_start and refused
+
+
 def _may_undo(context: Context) -> bool:
     return context.may_start and context.selected in UNDOABLE
 
@@ -156,7 +161,15 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("undo", "u", "undo", "Undo the selected step; asks first.", STEPS, _may_undo, rank=3, constant=True),
     Action("down", "U", "undo all", "Undo every step in reverse; asks first.", STEPS, _may_start),
     Action("stop", "X", "detach", "Stop watching the step that runs; the hosts go on.", STEPS, _busy, rank=5),
-    Action("force", "O", "launch anyway", "Run every step past refused flags; asks first.", STEPS, _may_start),
+    Action(
+        "force",
+        "O",
+        "launch anyway",
+        "Run every step past what refused; asks first.",
+        STEPS,
+        _may_force,
+        rank=3,
+    ),
     Action("log", "l", "log", "The log, full of both hosts' sources.", LOOK, _known, rank=6),
     Action("log_next", "right_square_bracket", "next log", "The next log: host and source.", LOOK, _known),
     Action("log_previous", "left_square_bracket", "previous log", "The log before.", LOOK, _known),

@@ -37,7 +37,7 @@ STARTERS = ["run", "run_all", "run_through", "undo", "down", "force", "flags"]
 def test_read_only_starts_nothing(action: str) -> None:
     """With --read-only nothing that changes a host can be used."""
     for read_only in (True, False):
-        scene = Scene(read_only=read_only).opened()
+        scene = Scene(read_only=read_only).surveyed()
         assert available(action, Context(scene.store.state, StepName.LAUNCH)) is not read_only
 
 
