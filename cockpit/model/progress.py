@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class Phase(StrEnum):
@@ -23,6 +24,10 @@ class Phase(StrEnum):
     GRAPHS = "graphs"
     API = "api"
     READY = "ready"
+
+
+ORDER: Final = {phase: at for at, phase in enumerate(Phase)}
+"""A phase's place in the order of a load."""
 
 
 @dataclass(frozen=True, slots=True)

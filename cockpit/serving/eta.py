@@ -6,8 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from cockpit.model.progress import Phase
-from cockpit.serving.phases import ORDER
+from cockpit.model.progress import ORDER, Phase
 
 WINDOW = 60.0
 """Seconds of the past that a rate is taken from."""

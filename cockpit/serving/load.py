@@ -13,9 +13,9 @@ from enum import StrEnum
 
 from cockpit.logs.records import parse_line
 from cockpit.model.facts import Membership, MemberState
-from cockpit.model.progress import Phase, Progress
+from cockpit.model.progress import ORDER, Phase, Progress
 from cockpit.runtime.detached import Process, ProcessState
-from cockpit.serving.phases import ORDER, LoadReader
+from cockpit.serving.phases import LoadReader
 
 SILENCE = 60.0
 """Seconds without news before a missing rank counts as one that does not come."""

@@ -6,11 +6,8 @@ import re
 from dataclasses import replace
 
 from cockpit.logs.records import Line, parse_line
-from cockpit.model.progress import Phase, Progress
+from cockpit.model.progress import ORDER, Phase, Progress
 from cockpit.serving.phase_rules import BAR, HINTS, RULES
-
-ORDER = {phase: at for at, phase in enumerate(Phase)}
-"""A phase's place in the order of a load."""
 
 SEGMENT_LIMIT = 16 * 1024
 """Bytes of a line, or of one state of a bar, that are looked at; what decides stands far before that."""

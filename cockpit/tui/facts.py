@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from cockpit.bringup.events import Event, Outcome
-from cockpit.bringup.look import StepSeen
-from cockpit.logs.sources import Source
-from cockpit.model.facts import Membership, Sample
-from cockpit.model.finding import Explanation
-from cockpit.model.profile import Profile
-from cockpit.model.progress import Phase, Progress
-from cockpit.serving.guard import GuardSeen
-from cockpit.serving.metrics import Metrics
-from cockpit.serving.prompt import PromptResult
-from cockpit.tui.state import FlagsView, LinkView
+if TYPE_CHECKING:
+    from cockpit.bringup.events import Event, Outcome
+    from cockpit.bringup.look import StepSeen
+    from cockpit.logs.sources import Source
+    from cockpit.model.facts import Membership, Sample
+    from cockpit.model.finding import Explanation
+    from cockpit.model.profile import Profile
+    from cockpit.model.progress import Phase, Progress
+    from cockpit.serving.guard import GuardSeen
+    from cockpit.serving.metrics import Metrics
+    from cockpit.serving.prompt import PromptResult
+    from cockpit.tui.state import FlagsView, LinkView
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cockpit.bringup.events import StepName
-from cockpit.bringup.runner import Planned
 from cockpit.hosts.errors import HostKeyUnknown
-from cockpit.logs.sources import Source
-from cockpit.model.command import Command
 from cockpit.tui.store import Store
 
 if TYPE_CHECKING:
+    from cockpit.bringup.runner import Planned
+    from cockpit.logs.sources import Source
+    from cockpit.model.command import Command
     from cockpit.tui.flag_desk import FlagDesk
 
 Key = tuple[str, str, str]

@@ -5,9 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from cockpit.logs.sanitise import clean
-from cockpit.model.progress import Phase
-from cockpit.serving.eta import rate_eta
-from cockpit.serving.phases import ORDER
+from cockpit.model.progress import ORDER, Phase
 from cockpit.tui import words
 from cockpit.tui.bars import filled
 from cockpit.tui.ending import ended
@@ -122,6 +120,8 @@ def _detail(host: HostView, rank: RankView, phase: Phase, state: State, run: Run
         if pace:
             figures += f" · {pace:.1f}/s"
         figures += f" · {spent}"
+        from cockpit.serving.eta import rate_eta
+
         left = rate_eta(rank.points, rank.total)
         if left and rank.done < rank.total:
             figures += f", ~{words.about(left)} left"

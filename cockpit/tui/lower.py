@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -11,7 +12,6 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Input
 
-from cockpit.logs.log import Log
 from cockpit.logs.sanitise import clean
 from cockpit.tui.state import State
 from cockpit.tui.widgets import finding_pane
@@ -21,6 +21,9 @@ from cockpit.tui.widgets.panes import FlagsPane, TextPane, flags_content
 from cockpit.tui.widgets.prompt_pane import PromptPane
 from cockpit.tui.widgets.serving_pane import ServingPane
 from cockpit.tui.widgets.welcome import welcome
+
+if TYPE_CHECKING:
+    from cockpit.logs.log import Log
 
 PANES = ("log", "details", "why", "prompt", "serving", "flags")
 TITLES = {"log": "Log", "details": "Details", "prompt": "Prompt", "serving": "Serving", "flags": "Flags"}
@@ -149,6 +152,7 @@ class Lower(Vertical):
 
     async def show_log(self, path: Path, title: str) -> None:
         """Show the log at ``path``, at its end."""
+        from cockpit.logs.log import Log
         from cockpit.tui.log_pane import LogPane
 
         self._log_title = title
@@ -174,17 +178,23 @@ class Lower(Vertical):
         self._arrange()
 
     def go_to(self, line: int) -> bool:
-        """Select a line of the shown log; False where it is not there (yet)."""
+        """Select a line of the shown log; whether it stands there. A layout that is still changing moves it: asked
+        again, it is selected anew."""
         from cockpit.tui.log_pane import LogPane
 
         panes = self.query(LogPane)
         if not panes:
             return False
         view = panes.first().view
+        if not view.size.height:
+            return False
+        if view.current is not None and view.current.number == line and not view.following:
+            return True
         index = view.shown.index
         while index.offset_of(line) is None and index.extend():
             continue
-        return view.size.height > 0 and view.go_to_line(line)
+        view.go_to_line(line)
+        return False
 
     def close(self) -> None:
         """Close the log's file."""

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from cockpit.model.facts import Interface, Membership, Sample
 from cockpit.model.profile import HostSpec, Profile
-from cockpit.model.progress import Phase, Progress
-from cockpit.serving.phases import ORDER
+from cockpit.model.progress import ORDER, Phase, Progress
 from cockpit.tui.state import HISTORY, Flow, HostView, Link, LinkView, Point, RankView
 
 MOST_POINTS = 400

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from cockpit.bringup.events import CommandEnded, CommandStarted, StepChanged, StepName, StepState
-from cockpit.bringup.look import NOT_ASKED, StepSeen
 from cockpit.bringup.steps import titles
 from cockpit.tui.state import Activity, CommandView, StepView
 
 STOPPED = frozenset({StepState.FAILED, StepState.REFUSED})
 MOST_COMMANDS = 60
 """Commands of a step whose output is kept."""
+
+
+if TYPE_CHECKING:
+    from cockpit.bringup.look import StepSeen
 
 
 def fresh_steps() -> tuple[StepView, ...]:
@@ -58,6 +62,8 @@ def _changed(step: StepView, event: StepChanged, now: float, activity: Activity)
 def see_steps(steps: tuple[StepView, ...], seen: Iterable[StepSeen], running: bool) -> tuple[StepView, ...]:
     """The steps after the hosts were asked. What failed here stays told until it is done or tried again; what
     a look can't ask keeps what the runner found."""
+    from cockpit.bringup.look import NOT_ASKED
+
     reports = {one.name: one.report for one in seen}
     result = []
     for step in steps:

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cockpit.bringup.events import Outcome, StepName, StepState
-from cockpit.logs.sources import Source
-from cockpit.model.command import Command, Completed
-from cockpit.model.facts import Member, Sample
 from cockpit.model.finding import Explanation, Fix, Problem, Severity, profile_fixes
-from cockpit.model.profile import HostSpec, Profile
 from cockpit.model.progress import Phase
 from cockpit.model.verdict import Grade, Verdict
-from cockpit.serving.eta import phase_eta
-from cockpit.serving.guard import GuardSeen
-from cockpit.serving.metrics import Metrics, Rates
-from cockpit.serving.prompt import PromptResult
+
+if TYPE_CHECKING:
+    # The records' types: what they are of is loaded by whoever makes them, after the first paint.
+    from cockpit.logs.sources import Source
+    from cockpit.model.command import Command, Completed
+    from cockpit.model.facts import Member, Sample
+    from cockpit.model.profile import HostSpec, Profile
+    from cockpit.serving.guard import GuardSeen
+    from cockpit.serving.metrics import Metrics, Rates
+    from cockpit.serving.prompt import PromptResult
 
 HISTORY: Final = 300.0
 """Seconds of the past that the charts show."""
@@ -273,6 +275,8 @@ class State:
         run = self.run
         if run is None or not self.loading:
             return None
+        from cockpit.serving.eta import phase_eta
+
         return phase_eta(self.earlier, run.phase, self.now - run.phase_since)
 
     @property

@@ -21,9 +21,7 @@ from cockpit.bringup.events import (
     Surveyed,
 )
 from cockpit.model.finding import Explanation
-from cockpit.model.progress import Phase
-from cockpit.serving.metrics import rates
-from cockpit.serving.phases import ORDER
+from cockpit.model.progress import ORDER, Phase
 from cockpit.tui import facts as f
 from cockpit.tui import reduce_hosts as hosts
 from cockpit.tui import reduce_steps as steps
@@ -285,6 +283,8 @@ def _load(state: State, fact: f.LoadTold | f.LogGrew) -> State:
 def _metrics(state: State, fact: f.MetricsTaken | f.MetricsFailed) -> State:
     if isinstance(fact, f.MetricsFailed):
         return replace(state, metrics_error=fact.error)
+    from cockpit.serving.metrics import rates
+
     last = state.metrics[-1] if state.metrics else None
     found = rates(last.metrics, fact.metrics, state.now - last.at) if last else None
     kept = tuple(point for point in state.metrics if point.at >= state.now - HISTORY)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cockpit.model.progress import Phase, Progress
-from cockpit.serving.phases import ORDER, LoadReader
+from cockpit.model.progress import ORDER, Phase, Progress
+from cockpit.serving.phases import LoadReader
 
 LOGS = Path(__file__).parent.parent / "data" / "logs"
 READY = [

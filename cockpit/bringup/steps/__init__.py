@@ -34,5 +34,5 @@ def all_steps() -> tuple[Step, ...]:
 
 
 def titles() -> dict[StepName, str]:
-    """Each step's name on the screen."""
-    return {step.name: step.title for step in all_steps()}
+    """Each step's title, without loading the steps."""
+    return {name: name.value.replace("-", " ").capitalize() for name in StepName}

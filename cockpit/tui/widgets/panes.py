@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -11,7 +11,6 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 
 from cockpit.bringup.events import StepName
-from cockpit.bringup.runner import Planned
 from cockpit.hosts.quoting import join
 from cockpit.logs.sanitise import clean
 from cockpit.model.command import Command
@@ -23,6 +22,9 @@ from cockpit.tui.state import CommandView, HostView, State, StepView
 from cockpit.tui.widgets.fixes import block, fix_lines
 from cockpit.tui.widgets.host_panel import Lines
 from cockpit.tui.widgets.verdicts import survey_lines
+
+if TYPE_CHECKING:
+    from cockpit.bringup.runner import Planned
 
 
 class TextPane(VerticalScroll):
