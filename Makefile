@@ -8,7 +8,8 @@ PYTHON := $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	&& { command -v $$p; break; }; done)
 BIN := .venv/bin
 READY := .venv/ready
-PYTEST := $(BIN)/python -m pytest
+# Two files of tests at a time: most of them wait, for hosts to boot and limits to pass. The long ones first.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: lab test test-all lint packages bench clean
 

@@ -205,7 +205,7 @@ def test_versions_are_asked_without_starting_vllm(cluster: Cluster) -> None:
 
 
 def test_a_start_whose_starter_died_is_waited_for(venv: str, tmp_path: Path) -> None:
-    made = Cluster(ray_profile(venv, "ray-left", net=27, port=25579), tmp_path)
+    made = Cluster(ray_profile(venv, "ray-left", net=28, port=25679), tmp_path)
     head = made.profile.head
     try:
         starter = made.start(ray.head_command(made.profile, made.runtime))
