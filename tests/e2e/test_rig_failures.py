@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.e2e.cockpit import Cockpit
 from tests.rig.layout import FABRIC
@@ -107,6 +108,29 @@ def joined(
     yield module_cockpit, profile
     module_cockpit("down", profile)
     standing_rig.reset()
+
+
+def test_the_environment_of_what_runs_is_compared_with_the_profile(
+    joined: tuple[Cockpit, Path], tmp_path: Path
+) -> None:
+    cockpit, profile = joined
+
+    def judged(path: Path) -> dict[str, tuple[str, str]]:
+        verdicts = cockpit("check", path, "--json").json["verdicts"]
+        found = [one for one in verdicts if one["id"] == "inside"]
+        return {host: (one["grade"], one["observed"]) for one in found for host in one["hosts"]}
+
+    fine = judged(profile)
+    assert {host: grade for host, (grade, _) in fine.items()} == {"spark-1": "ready", "spark-2": "ready"}
+    changed = tmp_path / "rig.yaml"
+    declared = yaml.safe_load(profile.read_text())
+    declared["hosts"][1]["env"] = {"NCCL_IB_HCA": "rocep1s0f1"}
+    changed.write_text(yaml.safe_dump(declared))
+    moved = judged(changed)
+    assert moved["spark-1"][0] == "ready"
+    assert moved["spark-2"][0] == "blocked"
+    assert "raylet" in moved["spark-2"][1]
+    assert "NCCL_IB_HCA is not set, and rocep1s0f1 in the profile" in moved["spark-2"][1]
 
 
 def test_the_missing_flag_is_refused_before_anything_is_launched(joined: tuple[Cockpit, Path]) -> None:
