@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cockpit.bringup.evidence import gather, take_stacks
+from cockpit.bringup.profile_edit import preview
 from cockpit.bringup.profiles import find
 from cockpit.bringup.runs import last_run
 from cockpit.cli import exits, show
@@ -15,6 +16,8 @@ from cockpit.diagnosis.engine import explain as explain_sources
 from cockpit.diagnosis.sources import Source, collect
 from cockpit.model.errors import CockpitError
 from cockpit.model.finding import Explanation
+
+_LOGS = (".log", ".txt", ".out", ".err", ".gz")
 
 
 class NothingToExplain(CockpitError):
@@ -26,8 +29,8 @@ async def explain(
 ) -> int:
     """Explain files and folders; a single word that is no path, or a YAML file, is a profile. ``stacks`` first
     takes the Python stacks of every rank of the profile's run."""
-    one = Path(paths[0])
-    if len(paths) == 1 and (not one.exists() or (one.is_file() and one.suffix in (".yaml", ".yml"))):
+    diff = ""
+    if len(paths) == 1 and _is_profile(paths[0]):
         sources, hosts = await _sources_of_run(paths[0], trust, stacks)
     elif stacks:
         raise NothingToExplain(
@@ -37,13 +40,37 @@ async def explain(
     else:
         sources, hosts = collect(paths), {}
     found = explain_sources(sources, hosts)
+    if len(paths) == 1 and _is_profile(paths[0]):
+        diff = _diff(paths[0], found)
     if report is not None:
         _write_report(report, found, sources)
     if as_json:
         show.as_json(found.to_json())
     else:
-        show.explanation(found)
+        show.explanation(found, diff)
     return exits.DONE
+
+
+def _is_profile(word: str) -> bool:
+    """A word that is no path, or a YAML file; a path to nothing is a log that is missing."""
+    path = Path(word)
+    yaml = path.suffix in (".yaml", ".yml")
+    if word == "-" or path.is_dir():
+        return False
+    return yaml if path.exists() else yaml or ("/" not in word and path.suffix not in _LOGS)
+
+
+def _diff(profile: str, found: Explanation) -> str:
+    """What the first finding's fix would change in the profile, "" where nothing or where it can't be made."""
+    fixes = found.findings[0].fix if found.findings else ()
+    changes = [fix for fix in fixes if fix.change and "run" not in fix.change][:1]
+    if not changes:
+        return ""
+    try:
+        return preview(Path(find(profile).file), changes)
+    except (CockpitError, OSError):
+        # The change does not fit the profile as it is now; its words still stand in the fix.
+        return ""
 
 
 async def _sources_of_run(

@@ -11,7 +11,7 @@ import click
 from cockpit.bringup.runner import Planned
 from cockpit.hosts.quoting import join
 from cockpit.logs.sanitise import clean
-from cockpit.model.finding import Explanation, Finding, Problem
+from cockpit.model.finding import Explanation, Finding, Fix, Problem
 from cockpit.model.verdict import Grade, Verdict
 
 SCHEMA = 1
@@ -99,13 +99,31 @@ def finding(found: Finding) -> None:
         click.echo(indented(evidence.text))
     for fix in found.fix:
         click.echo(indented(f"fix: {fix.text}", "  "))
+        for line in change_lines(fix):
+            click.echo(indented(line, "    "))
 
 
-def explanation(found: Explanation) -> None:
-    """An explanation: its status, its findings, what to collect next."""
+def change_lines(fix: Fix) -> list[str]:
+    """A fix's change as lines of a diff of the profile, or as the command on its host."""
+    change = fix.change or {}
+    lines = [f"- {name}" for name in change.get("unset", ())]
+    lines += [
+        f"+ {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in change.get("set", {}).items()
+    ]
+    if "run" in change:
+        lines.append(f"{change['run']['host']}$ {join(change['run']['argv'])}")
+    return lines
+
+
+def explanation(found: Explanation, diff: str = "") -> None:
+    """An explanation: its status, its findings, what to collect next. ``diff`` is what the fix changes in the
+    profile's file."""
     click.echo(f"status: {found.status}")
     for item in found.findings:
         finding(item)
+    if diff:
+        click.echo("change of the profile:")
+        click.echo(indented(diff, "  "))
     if found.next:
         click.echo("next:")
         for text in found.next:

@@ -9,7 +9,7 @@ from cockpit.diagnosis import findings
 from cockpit.diagnosis.candidates import FAR, Attempt, Candidate, hints
 from cockpit.diagnosis.reading import Hit, Reading
 from cockpit.diagnosis.situation import Situation
-from cockpit.diagnosis.sources import EXIT, FACTS, KERNEL, RAY_WORKER, RAYLET
+from cockpit.diagnosis.sources import EXIT, FACTS, KERNEL, RAY_WORKER, RAYLET, STATUS
 from cockpit.model.finding import Confidence, Evidence, Explanation, Finding, Fix, Severity
 
 _GONE = re.compile(rb"no process|no such process|not running|exited \(|is gone", re.I)
@@ -144,6 +144,23 @@ def _others(tried: list[Attempt]) -> tuple[str, ...]:
     if KERNEL not in roles:
         wanted.append("The kernel log (dmesg -T) of both hosts.")
     return tuple(wanted)
+
+
+def no_log(readings: Sequence[Reading]) -> tuple[str, ...]:
+    """Of each source in which nothing is known: what it is instead of a log."""
+    words = []
+    for reading in readings:
+        source = reading.source
+        if reading.hits or reading.blocks or source.role in (FACTS, EXIT, STATUS, KERNEL):
+            continue
+        head = bytes(source.data[:4096])
+        if not head.strip():
+            words.append(f"{source.name} is empty.")
+        elif b"\0" in head or head.decode("utf-8", "replace").count("\ufffd") * 10 > len(head):
+            words.append(f"{source.name} is no text, and so no log.")
+        else:
+            words.append(f"{source.name} has no line that is known of vLLM, Ray or a container tool.")
+    return tuple(words)
 
 
 def collect(tried: list[Attempt]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ Logs -> attempts -> hits of signatures and tracebacks -> candidates -> the best 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from cockpit.diagnosis import ends, findings, measured, stacks
 from cockpit.diagnosis.candidates import (
@@ -47,6 +48,8 @@ def _of_logs(readings: Sequence[Reading], hosts: Mapping[str, str]) -> Explanati
         before = _explain([attempt(one, max(0, one.attempts - 2)) for one in readings], hosts)
         if before.status == "failed":
             return before
+    if told.status == "unknown":
+        return replace(told, next=(*ends.no_log(readings), *told.next))
     return told
 
 

@@ -9,14 +9,20 @@ from __future__ import annotations
 import json
 import mmap
 import re
+import stat
+import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cockpit.model.errors import CockpitError
+from cockpit.model.errors import WrongWordError
 
 Data = bytes | mmap.mmap
 SMALL = 16 << 20
+MOST = 64 << 20
+"""Bytes of what can't be mapped as it is (standard input, a packed file) that are read."""
+
 
 SERVE, RAY_WORKER, RAYLET, CONTAINER, KERNEL = ("serve", "ray-worker", "raylet", "container", "kernel")
 FACTS, STATUS, EXIT, OTHER = ("facts", "ray-status", "exit-status", "other")
@@ -35,13 +41,12 @@ _SKIPPED = {
     ".time",
     ".sh",
     ".py",
-    ".gz",
     ".zst",
     ".idx",
 }
 
 
-class SourceMissingError(CockpitError):
+class SourceMissingError(WrongWordError):
     """A path that was to be explained is not there, can't be read or holds no log."""
 
 
@@ -59,7 +64,7 @@ class Source:
 
 def role_of(name: str) -> str:
     """The role that a file's name tells."""
-    low = name.lower()
+    low = name.lower().removesuffix(".gz")
     rules = (
         (KERNEL, ("kernel", "dmesg", "journal", "syslog", "kern.log")),
         (STATUS, ("ray-status", "ray_status")),
@@ -83,14 +88,30 @@ def host_of(name: str) -> str:
     return "worker" if stem.startswith(("worker", "ray-worker")) else ""
 
 
+def stdin_source() -> Source:
+    """What standard input gives, at most ``MOST`` bytes of it."""
+    return Source("standard input", "", SERVE, unwrapped(sys.stdin.buffer.read(MOST)))
+
+
 def unwrapped(data: bytes) -> bytes:
-    """The log itself, line for line, of a file of Docker's json-file driver or of a text in UTF-16 (as Windows
-    writes what is redirected); any other bytes as they are."""
+    """The log itself, line for line, of a file of Docker's json-file driver, of a text in UTF-16 (as Windows
+    writes what is redirected) or of a gzip file (its first ``MOST`` bytes); any other bytes as they are."""
+    if data.startswith(b"\x1f\x8b"):
+        return unwrapped(_unpacked(data))
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace").encode("utf-8", "replace")
     if not re.match(rb'\{"log": ?"', data):
         return data
     return b"\n".join(map(_logged, data.split(b"\n")))
+
+
+def _unpacked(data: bytes) -> bytes:
+    """As much as can be had: a copy that was cut short is still a log."""
+    unpacking = zlib.decompressobj(wbits=31)
+    try:
+        return unpacking.decompress(data, MOST)
+    except zlib.error:
+        return b""
 
 
 def _logged(line: bytes) -> bytes:
@@ -102,7 +123,13 @@ def _logged(line: bytes) -> bytes:
 
 
 def _read(path: Path) -> Data:
-    size = path.stat().st_size
+    seen = path.stat()
+    if not stat.S_ISREG(seen.st_mode):
+        raise SourceMissingError(
+            f"{path} is no regular file.",
+            remedy="To explain what another program prints, pipe it into: explain -",
+        )
+    size = seen.st_size
     if size <= SMALL:
         return unwrapped(path.read_bytes())
     with path.open("rb") as file:
@@ -127,11 +154,13 @@ def _files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _source(file: Path) -> Source:
+def _source(file: Path, *, named: bool) -> Source:
+    """A file as a source; one that was named itself is a log, whatever its name says."""
     if file.parent.name == STACKS:
         return Source(str(file), file.stem, STACKS, _read(file))
     host = _record_host(file.parent) or host_of(file.name)
-    return Source(str(file), host, role_of(file.name), _read(file))
+    role = role_of(file.name)
+    return Source(str(file), host, SERVE if named and role == OTHER else role, _read(file))
 
 
 def collect(paths: Iterable[str | Path]) -> list[Source]:
@@ -139,15 +168,18 @@ def collect(paths: Iterable[str | Path]) -> list[Source]:
 
     In a folder the names tell the roles: ``head.log``, ``worker.log``, ``ray-worker.err``, ``kernel.log``,
     ``ray-status.txt``, ``host-facts.txt``; a run's folder has ``serve.log``, ``exit-status``,
-    ``record.json`` and ``stacks/HOST.txt``. Raises ``SourceMissingError``.
+    ``record.json`` and ``stacks/HOST.txt``. "-" is standard input. Raises ``SourceMissingError``.
     """
     sources: list[Source] = []
     for given in paths:
+        if str(given) == "-":
+            sources.append(stdin_source())
+            continue
         path = Path(given)
         try:
             found = list(_files(path)) if path.is_dir() else [path]
             for file in found:
-                sources.append(_source(file))
+                sources.append(_source(file, named=not path.is_dir()))
         except OSError as error:
             raise SourceMissingError(
                 f"{error.filename or path}: {error.strerror or error}.",

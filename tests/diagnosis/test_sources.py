@@ -1,11 +1,14 @@
 """Paths become sources: files, folders, runs; what is no log is left out."""
 
+import gzip
 import json
 import mmap
+import os
 from pathlib import Path
 
 import pytest
 
+from cockpit.diagnosis.engine import explain
 from cockpit.diagnosis.sources import (
     EXIT,
     FACTS,
@@ -59,3 +62,49 @@ def test_a_large_file_is_mapped(tmp_path: Path) -> None:
     (source,) = collect([path])
     assert isinstance(source.data, mmap.mmap)
     source.data.close()
+
+
+def test_a_packed_log_and_one_in_utf16(tmp_path: Path) -> None:
+    log = "(APIServer pid=1) INFO 11-30 20:26:20 [api_utils.py:286] non-default args: {}\nOSError: x\n"
+    (tmp_path / "a.log.gz").write_bytes(gzip.compress(log.encode()))
+    (tmp_path / "b.log").write_bytes(log.encode("utf-16"))
+    assert [(one.role, one.data) for one in collect([tmp_path])] == [(SERVE, log.encode())] * 2
+
+
+def test_a_packed_log_cut_short_gives_what_there_is(tmp_path: Path) -> None:
+    packed = gzip.compress("".join(f"line {number}\n" for number in range(5000)).encode())
+    (tmp_path / "a.log.gz").write_bytes(packed[: len(packed) // 2])
+    (source,) = collect([tmp_path / "a.log.gz"])
+    assert bytes(source.data).startswith(b"line 0\nline 1\n")
+
+
+def test_dockers_json_file_line_for_line(tmp_path: Path) -> None:
+    lines = [json.dumps({"log": f"line {n} \x1b[31m\n", "stream": "stderr", "time": "x"}) for n in range(3)]
+    (tmp_path / "c.log").write_text("\n".join([*lines, '{"log": "cut sho']))
+    (source,) = collect([tmp_path / "c.log"])
+    assert bytes(source.data).split(b"\n") == [
+        *(f"line {n} \x1b[31m".encode() for n in range(3)),
+        b'{"log": "cut sho',
+    ]
+
+
+def test_a_file_that_was_named_is_a_log(tmp_path: Path) -> None:
+    (tmp_path / "serve.2026").write_text("x\n")
+    assert [one.role for one in collect([tmp_path / "serve.2026"])] == [SERVE]
+
+
+def test_a_pipe_is_refused_with_the_way_to_go(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SourceMissingError) as refused:
+        collect([tmp_path / "pipe"])
+    assert "explain -" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"), [(b"", "is empty"), (bytes(range(256)) * 20, "is no text"), (b"hello\n", "has no line")]
+)
+def test_what_is_no_log_is_said(data: bytes, words: str, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(data)
+    told = explain(collect([tmp_path / "a.log"]))
+    assert told.status == "unknown"
+    assert words in told.next[0]
