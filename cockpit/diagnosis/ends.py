@@ -90,7 +90,7 @@ def _killed(tried: list[Attempt]) -> Finding | None:
                 "vllm serve was killed (SIGKILL) and could say nothing of it. The kernel's OOM killer ends a "
                 "process so, and so does `kill -9`.",
                 Confidence.POSSIBLE,
-                source.host,
+                source.host or next((other.reading.source.host for other in tried if other.serves), ""),
                 (
                     Fix(
                         "Read the kernel's log of that time on this host: journalctl -k | grep -i 'killed process'"

@@ -1,7 +1,8 @@
-"""A report for others: one self-contained Markdown text, with secrets, user names and addresses masked."""
+"""A report for others: one self-contained Markdown text; secrets, names of users and hosts, addresses masked."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from cockpit.diagnosis.masking import Mask
@@ -18,7 +19,6 @@ _BEFORE, _AFTER, _LONG = 12, 8, 500
 
 def report(explanation: Explanation, sources: Sequence[Source], facts: Mapping[str, str]) -> str:
     """The report. ``facts`` are more lines of its first table: what was measured, in words."""
-    mask = Mask()
     told = _situation(sources)
     parts = [
         "# Why the launch is as it is",
@@ -33,10 +33,31 @@ def report(explanation: Explanation, sources: Sequence[Source], facts: Mapping[s
     if explanation.next:
         parts += ["## What else to collect", "", *(f"* {_prose(step)}" for step in explanation.next), ""]
     parts += [
-        "Host names stay; secrets, user names and addresses are masked, the same value by the same mark.",
+        "Secrets, names of users and hosts, and addresses are masked, the same value by the same mark.",
         "",
     ]
-    return mask.text("\n".join(parts))
+    text = "\n".join(parts)
+    return Mask(_hosts(explanation, sources, text)).text(text)
+
+
+_HOST_IN_LINE = re.compile(
+    r"(?m)^[> ] +\d+ .*?(?:\b(?P<nccl>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\]"
+    r"|(?:\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?) (?P<syslog>[A-Za-z][\w.-]*) [\w./-]+(?:\[\d+\])?: )"
+)
+
+_HOST_IN_MESSAGE = re.compile(
+    r"(?:addr|remote|local)=\[?(?P<socket>[A-Za-z][\w.-]*)\]?:\d+|address(?:es)? of \(?(?P<peer>[A-Za-z][\w.-]*), \d+\)"
+    r"|connect to \(?(?P<other>[A-Za-z][\w.-]*), \d+\)|\[(?P<bracket>[A-Za-z][\w.-]*)\]:\d{2,5}\b"
+)
+
+
+def _hosts(explanation: Explanation, sources: Sequence[Source], text: str) -> set[str]:
+    """The names of hosts: as the cockpit knows them, and as NCCL's and the system's lines give them."""
+    names = {source.host for source in sources} | {finding.host for finding in explanation.findings}
+    for pattern in (_HOST_IN_LINE, _HOST_IN_MESSAGE):
+        for match in pattern.finditer(text):
+            names |= {name for name in match.groups() if name}
+    return names - {""}
 
 
 def _situation(sources: Sequence[Source]) -> Situation:

@@ -1,9 +1,15 @@
 """The report: complete, self-contained, and with nothing private in it."""
 
+import re
+from pathlib import Path
+
+import pytest
+
 from cockpit.diagnosis.engine import explain
 from cockpit.diagnosis.masking import Mask
 from cockpit.diagnosis.report import report
-from tests.diagnosis.logs import ENGINE, HOSTS, Log
+from cockpit.diagnosis.sources import collect
+from tests.diagnosis.logs import ENGINE, HOSTS, THERE, Log
 
 SECRETS = ("hf_abcdefghijklmnop", "sk-abcdefghijkl", "Bearer abcdef123456")
 
@@ -28,7 +34,7 @@ def test_it_tells_cause_line_context_and_versions() -> None:
     assert f"> {number:6} (EngineCore pid=9) ERROR" in text
     assert f"  {number - 1:6} " in text
     assert "| vLLM | 0.32.0 |" in text
-    assert "| memory free on spark-a | 12 GiB |" in text
+    assert "| memory free on [host-1] | 12 GiB |" in text
 
 
 def test_nothing_private_is_in_it() -> None:
@@ -36,6 +42,35 @@ def test_nothing_private_is_in_it() -> None:
     text = report(explain([log.source()], HOSTS), [log.source()], {"note": "token: hf_zyxwvutsrqponm"})
     for private in ("hf_", "sk-abc", "alice", "10.0.0."):
         assert private not in text
+
+
+DATA = Path(__file__).parent.parent / "data"
+REAL = [
+    *sorted((DATA / "captures").rglob("*.log")),
+    *sorted((DATA / "cases").iterdir()),
+    *sorted((DATA / "broken").iterdir()),
+]
+_PRIVATE = re.compile(
+    r"\b(?!127\.0\.[01]\.1\b|0\.0\.0\.0\b|\d+\.\d+\.\d+\.\d+\.)(?:\d{1,3}\.){3}\d{1,3}\b|/home/(?!\[user)\w+"
+    r"|\b(?:spark|gx10|dgx|node)-?[a-z]?\d+\b|\bspark-[a-z]\d*\b|\bhf_[A-Za-z]{20,}"
+)
+
+
+@pytest.mark.parametrize("path", REAL, ids=[path.name for path in REAL])
+def test_no_real_log_gives_anybody_away(path: Path) -> None:
+    sources = collect([path])
+    text = report(explain(sources, {"10.77.1.1": "spark-a", "10.77.1.2": "spark-b"}), sources, {})
+    assert _PRIVATE.findall(text.replace(str(DATA), "")) == []
+
+
+def test_hosts_are_masked_by_their_names() -> None:
+    log = Log().start().traceback(THERE, "FooError: x", source="c.py:1")
+    log.raw("spark-b:10:11 [0] misc/socket.cc:5 NCCL WARN Connect to gx10-77 failed", "spark-book spark-b.lan")
+    sources = [log.source(host="spark-a")]
+    text = report(explain(sources, {"10.0.0.2": "spark-b"}), sources, {})
+    assert "spark-a" not in text
+    assert not re.search(r"spark-b\b(?!ook)", text)
+    assert "spark-book" in text
 
 
 def test_control_sequences_and_fences_of_a_log_do_no_harm() -> None:

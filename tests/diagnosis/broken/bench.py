@@ -86,6 +86,7 @@ class Bench:
     logs: dict[str, Path] = field(default_factory=dict)
     status: int | None = None
     preloaded: Preloaded | None = None
+    kernel: list[bytes] = field(default_factory=list)
 
     def __enter__(self) -> Bench:
         return self
@@ -308,6 +309,7 @@ def _serve_argv(place: Bench, one: Breakage, host: str, folder: Path) -> list[st
 def run(place: Bench, one: Breakage) -> dict[str, bytes]:
     """The logs of a breakage by file name: complete, as they were when it ended (or was ended)."""
     folder = _place_model(place, one)
+    place.kernel = kernel_lines()
     if one.over in ("ray", "ray-one"):
         _ray(place, one, HEAD)
     if one.over in ("ray", "join"):
@@ -412,10 +414,19 @@ def _ask(place: Bench) -> None:
         answer.read()
 
 
+def kernel_lines() -> list[bytes]:
+    """What the kernel says of processes that it ended, where it may be read."""
+    done = subprocess.run(("dmesg",), capture_output=True, timeout=20)
+    return [line for line in done.stdout.split(b"\n") if b"Killed process" in line or b"segfault" in line]
+
+
 def _collected(place: Bench, one: Breakage, folder: Path) -> dict[str, bytes]:
     found = {f"{host}.log": place.logs[host].read_bytes() for host in (HEAD, WORKER) if host in place.logs}
     if place.status is not None:
         found["exit-status"] = f"{place.status if place.status >= 0 else 128 - place.status}\n".encode()
+    said = [line for line in kernel_lines() if line not in place.kernel]
+    if said:
+        found["kernel.log"] = b"\n".join([*said, b""])
     for host in (HEAD, WORKER):
         logs = place.ray_folder(host) / "session_latest" / "logs"
         parts = []

@@ -275,12 +275,22 @@ ALL = (
         env={"VLLM_CPU_KVCACHE_SPACE": "4GB"},
     ),
     Breakage("threads-bind", "cores that this host has not", env={"VLLM_CPU_OMP_THREADS_BIND": "900-907"}),
-    Breakage("no-compiler", "no C++ compiler", eager=False, env={"CXX": "/usr/bin/no-such-g++"}),
+    Breakage(
+        "no-compiler",
+        "no C++ compiler",
+        eager=False,
+        before="for file in /usr/bin/*g++* /usr/bin/*gcc* /usr/bin/c++ /usr/bin/cc /usr/bin/*clang*; do\n"
+        '  [ ! -e "$file" ] || mount --bind /dev/null "$file"\ndone',
+        until=UP,
+        linger=5,
+    ),
     Breakage(
         "disk-full",
         "the cache's disk is full",
         eager=False,
         before="mkdir -p @HOME@/.cache\nmount -t tmpfs -o size=64k tmpfs @HOME@/.cache",
+        until=UP,
+        linger=5,
     ),
     Breakage(
         "cache-read-only",
@@ -291,8 +301,10 @@ ALL = (
     Breakage(
         "shm-small",
         "a /dev/shm of 64 KiB",
-        flags=("--tensor-parallel-size", "2"),
+        flags=("--tensor-parallel-size", "2", "--distributed-executor-backend", "mp"),
         before="mount -t tmpfs -o size=64k tmpfs /dev/shm",
+        until=UP,
+        linger=5,
     ),
     Breakage("nofile", "64 open files", before="ulimit -n 64"),
     Breakage("address-space", "an address space of 6 GiB", before="ulimit -v 6000000"),
