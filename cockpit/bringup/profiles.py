@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
 from cockpit.model.errors import CockpitError
-from cockpit.model.profile import Profile
 from cockpit.model.profile_error import ProfileError, nearest
+
+if TYPE_CHECKING:
+    from cockpit.model.profile import Profile
 
 APP = "spark-cockpit"
 _MAX_BYTES = 1024 * 1024

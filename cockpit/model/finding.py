@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cockpit.model.profile import Place
+if TYPE_CHECKING:
+    from cockpit.model.profile import Place
 
 
 class Severity(StrEnum):

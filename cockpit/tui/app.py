@@ -15,6 +15,7 @@ from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
+from textual.worker import Worker, WorkerState
 
 from cockpit.hosts.errors import HostKeyUnknown
 from cockpit.logs.sanitise import clean
@@ -128,6 +129,7 @@ class CockpitApp(App[None]):
         self.run_worker(self._open(), name="open", group="open", exclusive=True, exit_on_error=False)
 
     async def _open(self) -> None:
+        await self.cockpit.lower.furnished.wait()
         await asyncio.to_thread(importlib.import_module, "cockpit.tui.live")
         if not self.profile_name:
             path = await self._set_up()
@@ -155,12 +157,20 @@ class CockpitApp(App[None]):
         with suppress(Exception):
             self.cockpit.lower.close()
 
+    @on(Worker.StateChanged)
+    def _worker_changed(self, event: Worker.StateChanged) -> None:
+        """What fails in the background is told, never swallowed."""
+        if event.state is WorkerState.ERROR:
+            self.notify(clean(f"{event.worker.name}: {event.worker.error!r}"), severity="error", markup=False)
+
     # Painting
 
     def _paint(self) -> None:
         """Show the state, when it changed since the last time."""
         state = self.store.state
         if state.epoch == self._painted or not self.screen_stack or not self.cockpit.is_mounted:
+            return
+        if not self.cockpit.lower.furnished.is_set():
             return
         now = monotonic()
         if self.store.urgent <= self._painted and now - self._painted_at < CALM_FRAME:

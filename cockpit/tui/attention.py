@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from cockpit.bringup.events import StepName, StepState
 from cockpit.tui.intents.looking import show_host_details
 from cockpit.tui.intents.steps import show_step
-from cockpit.tui.reduce_steps import STOPPED
-from cockpit.tui.state import HostView, StepView
+from cockpit.tui.state import STOPPED, HostView, StepView
 
 if TYPE_CHECKING:
     from cockpit.tui.app import CockpitApp

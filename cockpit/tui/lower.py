@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,17 +47,24 @@ class Lower(Vertical):
         self._details_title = ""
         self._titled = ""
         self.subject: object = None
+        self.furnished = asyncio.Event()
 
     def compose(self) -> ComposeResult:
-        """All panes; the log's view comes with the first log."""
-        with Vertical(id="panes"):
-            yield TextPane(id="details")
-            yield FindingPane(id="why")
-            with Vertical(id="log"):
-                yield Lines(classes="empty")
-            yield PromptPane(id="prompt").data_bind(Lower.state)
-            yield ServingPane(id="serving").data_bind(Lower.state)
-            yield FlagsPane(id="flags")
+        """The log's pane, for the first paint; its view comes with the first log."""
+        with Vertical(id="panes"), Vertical(id="log"):
+            yield Lines(classes="empty")
+
+    async def _furnish(self) -> None:
+        """All the other panes: nothing can be shown in them before the first paint."""
+        panes = self.query_one("#panes")
+        await panes.mount(TextPane(id="details"), FindingPane(id="why"), before="#log")
+        await panes.mount(
+            PromptPane(id="prompt").data_bind(Lower.state),
+            ServingPane(id="serving").data_bind(Lower.state),
+            FlagsPane(id="flags"),
+        )
+        self._arrange()
+        self.furnished.set()
 
     def watch_state(self) -> None:
         """Bring what is seen up to date."""
@@ -75,8 +83,9 @@ class Lower(Vertical):
         self._show()
 
     def on_mount(self) -> None:
-        """One pane is seen."""
+        """One pane is seen; the others come after it was painted."""
         self._arrange()
+        self.call_after_refresh(self._furnish)
 
     def on_resize(self) -> None:
         """Where there is room, the log stands below the cause."""

@@ -8,7 +8,6 @@ from typing import Final
 from textual.content import Content
 
 from cockpit.logs.sanitise import clean
-from cockpit.model.profile import GuardWhile
 from cockpit.tui import words
 from cockpit.tui.state import HostView, Point, State
 
@@ -23,7 +22,7 @@ MOST_RESERVE: Final = 8 * words.GIB
 def reserve(host: HostView, state: State) -> int | None:
     """Bytes of available memory below which the guard ends the host's ranks; None where nothing guards."""
     profile = state.profile
-    if profile is None or profile.serve.guard.during is GuardWhile.OFF:
+    if profile is None or profile.serve.guard.during == "off":
         return None
     if host.guard is not None and host.guard.reserve:
         return host.guard.reserve
@@ -72,7 +71,7 @@ def guard_line(host: HostView, state: State) -> Content | None:
         return None
     if (soon := warning(host, state)) != "":
         return Content.styled(f"▲ {soon}", "bold $text-warning")
-    if state.profile.serve.guard.during is GuardWhile.OFF:
+    if state.profile.serve.guard.during == "off":
         return Content.styled("off: nothing keeps the host from running out of memory", "$muted")
     if guard is None:
         return Content.styled("not seen yet", "$muted")

@@ -7,21 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cockpit.bringup.events import CommandEnded, CommandStarted, StepChanged, StepName, StepState
-from cockpit.bringup.steps import titles
-from cockpit.tui.state import Activity, CommandView, StepView
+from cockpit.tui.state import STOPPED, Activity, CommandView, StepView
 
-STOPPED = frozenset({StepState.FAILED, StepState.REFUSED})
 MOST_COMMANDS = 60
 """Commands of a step whose output is kept."""
 
 
 if TYPE_CHECKING:
     from cockpit.bringup.look import StepSeen
-
-
-def fresh_steps() -> tuple[StepView, ...]:
-    """Every step before the hosts were asked."""
-    return tuple(StepView(name, title) for name, title in titles().items())
 
 
 def forget_failures(steps: tuple[StepView, ...]) -> tuple[StepView, ...]:

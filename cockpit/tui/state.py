@@ -26,6 +26,10 @@ HISTORY: Final = 300.0
 """Seconds of the past that the charts show."""
 
 
+STOPPED: Final = frozenset({StepState.FAILED, StepState.REFUSED})
+"""Steps that somebody has to mend before they go on."""
+
+
 class Link(StrEnum):
     """A host's connection: ``refused`` waits for the operator, ``lost`` is tried again by itself."""
 

@@ -283,7 +283,10 @@ async def test_a_users_theme_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         assert pilot.app.theme == "mine"
 
 
-HEAVY = ("asyncssh", "plotext", "yaml", "ruamel", "httpx", "ray", "vllm")
+HEAVY = (
+    *("asyncssh", "plotext", "yaml", "ruamel", "httpx", "ray", "vllm"),
+    *("cockpit.bringup.look", "cockpit.cluster", "cockpit.probes", "cockpit.serving", "cockpit.tui.reduce"),
+)
 
 
 def test_nothing_heavy_is_imported_before_the_first_paint() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cockpit.bringup.events import StepName
-from cockpit.bringup.step import Step
+
+if TYPE_CHECKING:
+    from cockpit.bringup.step import Step
 
 
 def all_steps() -> tuple[Step, ...]:

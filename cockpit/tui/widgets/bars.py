@@ -11,7 +11,6 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from cockpit.logs.sanitise import clean
-from cockpit.model.profile import DockerRuntime
 from cockpit.tui import words
 from cockpit.tui.ending import ended
 from cockpit.tui.state import State
@@ -36,6 +35,8 @@ def _versions(state: State) -> Content:
     profile = state.profile
     if profile is None:
         return Content("")
+    from cockpit.model.profile import DockerRuntime
+
     parts = ["docker" if isinstance(profile.runtime, DockerRuntime) else "native"]
     parts += [f"vLLM {clean(state.vllm_version)}"] if state.vllm_version else []
     parts += [f"Ray {clean(state.ray_version)}"] if state.ray_version else []

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 from textual.content import Content
 
 from cockpit.logs.sanitise import clean
 from cockpit.model.finding import Explanation, Finding
-from cockpit.model.profile import Profile
 from cockpit.tui.actions import bindings
 from cockpit.tui.state import State
 from cockpit.tui.widgets.fixes import block, fix_lines
 from cockpit.tui.widgets.panes import TextPane, problem_lines
 from cockpit.tui.widgets.verdicts import verdict_lines
+
+if TYPE_CHECKING:
+    from cockpit.model.profile import Profile
 
 MOST_EVIDENCE = 6
 DECISIVE = "bold reverse $text-error"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from textual.content import Content
 
 from cockpit.hosts.quoting import join
 from cockpit.logs.sanitise import clean
 from cockpit.model.finding import Fix
-from cockpit.model.profile import Profile
+
+if TYPE_CHECKING:
+    from cockpit.model.profile import Profile
 
 MOST_OUTPUT: Final = 20_000
 """Characters of one text that are shown at once; the rest is told, with where it is whole."""

@@ -15,7 +15,6 @@ from cockpit.hosts.quoting import join
 from cockpit.logs.sanitise import clean
 from cockpit.model.command import Command
 from cockpit.model.finding import Problem, Severity
-from cockpit.model.profile import Profile
 from cockpit.tui import host_text, words
 from cockpit.tui.actions import bindings
 from cockpit.tui.state import CommandView, HostView, State, StepView
@@ -25,6 +24,7 @@ from cockpit.tui.widgets.verdicts import survey_lines
 
 if TYPE_CHECKING:
     from cockpit.bringup.runner import Planned
+    from cockpit.model.profile import Profile
 
 
 class TextPane(VerticalScroll):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.content import Content
 
 from cockpit.logs.sanitise import clean
-from cockpit.model.profile import Profile
 from cockpit.model.verdict import Grade, Verdict
 from cockpit.tui.state import State
 from cockpit.tui.widgets.fixes import block, fix_lines
+
+if TYPE_CHECKING:
+    from cockpit.model.profile import Profile
 
 MARKS = {
     Grade.BLOCKED: ("✗", "$text-error"),
