@@ -34,6 +34,10 @@ ANSWER = 60
 """Seconds that vLLM may take for one answer once it is loaded."""
 
 
+SCRIPTS = ("identity.py", "flag_schema.py", "late_checks.py", "parser_verdict.py")
+"""The parts of the script that judges, in this order."""
+
+
 def question(
     pieces: Sequence[Sequence[str]] = (),
     *,
@@ -144,7 +148,7 @@ def model_command(profile: Profile, runtime: Runtime, environment: Mapping[str, 
 
 def judge_source() -> str:
     """The text of the script that judges: the identity, the list of flags and the verdicts in one."""
-    return "\n\n".join(_source(name) for name in ("identity.py", "flag_schema.py", "parser_verdict.py"))
+    return "\n\n".join(_source(name) for name in SCRIPTS)
 
 
 def _start(idle: int) -> str:

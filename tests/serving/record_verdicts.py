@@ -147,7 +147,7 @@ def words(log: Path) -> str:
     for pattern in (r"vllm(?: serve)?: error: ", r"Value error, ", r"Input should be "):
         if found := [line for line in plain if re.match(pattern, line)]:
             return found[-1].split(" [type=")[0]
-    named = [line for line in plain if re.match(r"[\w.]*(?:Error|Exception|Invalid\w*)\b: ", line)]
+    named = [line for line in plain if re.match(r"[\w.]*(?:Error|Exception|Invalid\w*)(?:: |$)", line)]
     causes = [line for line in named if "root cause" not in line]
     return (causes or named or plain or [""])[-1][:600]
 

@@ -3,7 +3,7 @@
 Runs where vLLM lives, with the environment's python; starts no engine. Argument: JSON with ``lines`` (each an
 argv that begins with ``vllm``, ``serve``), ``pieces`` (one more command line in parts: its head, then a part a
 flag), ``deep`` (build the engine's configuration too), ``schema`` (list the flags, see ``flag_schema.py``,
-whose text, and that of ``identity.py``, stands in front of this one).
+whose text, and those of ``identity.py`` and ``late_checks.py``, stand in front of this one).
 
 Prints a marker and one line of JSON: ``version``, ``platform`` (cuda, cpu, ...), ``identity``, ``names``
 (every option), ``parsers``, ``seconds``, ``schema``, and ``verdicts``, one a line: ``stage`` ("" when all is
@@ -15,41 +15,37 @@ were refused so. vLLM logs to standard output: what stands before the marker is 
 
 import contextlib
 import importlib
-import importlib.util
 import io
 import json
+import os
 import re
-import socket
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cockpit.serving.scripts.flag_schema import harvest
+    from cockpit.serving.scripts.identity import identity
+    from cockpit.serving.scripts.late_checks import (
+        check_late,
+        check_names,
+        check_ssl,
+        check_threads,
+        first_of,
+        said,
+        unbindable,
+    )
 
 MARKER = "SPARK-COCKPIT-VERDICT "
 
-LOADERS = {
-    "fastsafetensors": "fastsafetensors",
-    "instanttensor": "instanttensor",
-    "runai_streamer": "runai_model_streamer",
-    "tensorizer": "tensorizer",
-}
-"""Load formats that need a package of their own, which vLLM imports when it comes to the weights."""
-
-FILES = ("ssl_keyfile", "ssl_certfile", "ssl_ca_certs", "log_config_file")
+FILES = ("log_config_file",)
 TOKENIZER = ("tokenizer", "tokenizer_mode", "tokenizer_revision")
 BALANCING = (
     ("data_parallel_multi_port_external_lb",),
     ("data_parallel_external_lb", "data_parallel_rank"),
     ("data_parallel_hybrid_lb", "data_parallel_start_rank"),
 )
-
-
-def first_of(*names: str) -> Any:
-    """The first of these modules that there is, None for none: vLLM's have moved between versions."""
-    for name in names:
-        with contextlib.suppress(ImportError):
-            return importlib.import_module(name)
-    return None
 
 
 def whole_parser() -> Any:
@@ -82,12 +78,6 @@ def registered(kind: str) -> "list[str]":
     if hasattr(manager, "list_registered"):
         return sorted(manager.list_registered())
     return sorted(getattr(manager, f"{kind}_parsers", {}))
-
-
-def said(error: BaseException) -> str:
-    """An exception as vLLM's user reads it; a KeyError's text without its quotes."""
-    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    return text or type(error).__name__
 
 
 def parsed(parser: Any, argv: "list[str]") -> Any:
@@ -125,21 +115,6 @@ def verdict(parser: Any, serve: Any, argv: "list[str]", deep: bool) -> "dict[str
     return {"stage": "", "message": "", "type": "", "bind": bind}
 
 
-def unbindable(namespace: Any) -> str:
-    """Why the API's socket can't be bound, as vLLM binds it right after its banner; "" where it can."""
-    if getattr(namespace, "headless", False) or getattr(namespace, "uds", None):
-        return ""
-    host, port = namespace.host or "", namespace.port
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind((host, port))
-        except (OSError, OverflowError) as error:
-            return said(error)
-    return ""
-
-
 def check_server(namespace: Any) -> None:
     """What ``vllm serve`` finds out between its parser and its engine, or only when the engine has started:
     its own check of the parsers' names, and whether the files that the API server reads can be read."""
@@ -173,6 +148,9 @@ def check_server(namespace: Any) -> None:
     check = getattr(launcher, "validate_api_server_args", None)
     if check is not None:
         check(namespace)
+    check_names(vars(namespace))
+    check_ssl(vars(namespace))
+    check_threads(vars(namespace))
     for name in FILES:
         if get(name) and not Path(get(name)).is_file():
             raise ValueError(f"--{name.replace('_', '-')}: there is no file {get(name)}")
@@ -201,24 +179,12 @@ def build_config(namespace: Any) -> None:
     executor = getattr(first_of("vllm.v1.executor.abstract", "vllm.v1.executor"), "Executor", None)
     if executor is not None:
         executor.get_class(config)
-    check_loader(config.load_config)
+    check_late(namespace, config)
     given = vars(namespace).get
     if any(given(name) not in (None, "auto") for name in TOKENIZER):
         load = getattr(first_of("vllm.tokenizers"), "cached_tokenizer_from_config", None)
         if load is not None:
             load(config.model_config)
-
-
-def check_loader(load_config: Any) -> None:
-    """That vLLM has a loader for the format, and the format's own package is installed: a worker finds out
-    only when everything else has started."""
-    name = str(getattr(load_config.load_format, "value", load_config.load_format))
-    package = LOADERS.get(name, "")
-    if package and importlib.util.find_spec(package) is None:
-        raise ImportError(f"the load format {name} needs the package {package}, which is not installed")
-    loader = getattr(first_of("vllm.model_executor.model_loader"), "get_model_loader", None)
-    if loader is not None:
-        loader(load_config)
 
 
 class Judge:
@@ -241,12 +207,33 @@ class Judge:
             return said(error)
         return ""
 
+    def judged(self, argv: "list[str]", deep: bool) -> "dict[str, str]":
+        """The verdict on one line."""
+        return verdict(self.parser, self.serve, argv, deep)
+
+    def apart(self, argv: "list[str]", deep: bool) -> "dict[str, str]":
+        """The same in a fork: vLLM changes the parser's own defaults, which the next line would find."""
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                with os.fdopen(writing, "w", encoding="utf-8") as file:
+                    json.dump(self.judged(argv, deep), file)
+            finally:
+                sys.stdout.flush()
+                os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading, encoding="utf-8") as file:
+            told: dict[str, str] = json.load(file)
+        os.waitpid(child, 0)
+        return told
+
     def in_pieces(self, pieces: "list[list[str]]", deep: bool) -> "dict[str, Any]":
         """A line's flags one by one, and the verdict on what is left without those the parser refuses."""
         head, *rest = pieces
         alone = [self.alone(head, piece) for piece in rest]
         left = [word for piece, message in zip(rest, alone, strict=True) if not message for word in piece]
-        return {"alone": alone, "rest": verdict(self.parser, self.serve, [*head, *left], deep)}
+        return {"alone": alone, "rest": self.judged([*head, *left], deep)}
 
     def answer(self, asked: "dict[str, Any]") -> "dict[str, Any]":
         """The answer to one question."""
@@ -254,13 +241,17 @@ class Judge:
         pieces, deep = asked.get("pieces") or [], asked["deep"]
         whole = [[word for piece in pieces for word in piece]] if pieces else []
         lines = [*whole, *asked["lines"]]
-        verdicts = [verdict(self.parser, self.serve, argv, deep) for argv in lines]
+        if len(lines) > 1:
+            # What vLLM imports on the way is there for every fork then.
+            self.judged(lines[0][:3], deep)
+        judge = self.apart if len(lines) > 1 else self.judged
+        verdicts = [judge(argv, deep) for argv in lines]
         told: dict[str, Any] = {
             "version": self.version,
             "platform": str(
                 getattr(importlib.import_module("vllm.platforms").current_platform, "device_type", "")
             ),
-            "identity": globals()["identity"](),
+            "identity": identity(),
             "names": option_names(self.serve_parser),
             "parsers": {"tool": registered("tool"), "reasoning": registered("reasoning")},
             "verdicts": verdicts,
@@ -268,7 +259,7 @@ class Judge:
         if pieces and verdicts[0]["stage"] == "parse":
             told.update(self.in_pieces(pieces, deep))
         if asked.get("schema"):
-            told["schema"] = globals()["harvest"](self.serve_parser)
+            told["schema"] = harvest(self.serve_parser)
         told["seconds"] = {"import": self.seconds, "answer": round(time.monotonic() - began, 3)}
         return told
 
