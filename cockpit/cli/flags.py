@@ -8,8 +8,8 @@ from cockpit.bringup import flag_cache
 from cockpit.bringup.flag_judge import FlagCheck, check_flags, check_offline, schema_for
 from cockpit.bringup.profile_edit import apply_changes, own_copy
 from cockpit.bringup.profiles import find
-from cockpit.bringup.session import Session
 from cockpit.cli import exits, show
+from cockpit.cli.asking import asking
 from cockpit.cli.verbs import session_for
 from cockpit.hosts.errors import HostError
 from cockpit.logs.sanitise import clean
@@ -51,7 +51,8 @@ async def _judge(name: str, *, deep: bool, trust: tuple[str, ...]) -> tuple[Flag
     try:
         async with session_for(name, trust=trust) as session:
             await session.connect()
-            return await check_flags(session, deep=deep, keep=deep), True
+            async with asking(f"Asking {_asked(session.profile)} ..."):
+                return await check_flags(session, deep=deep, keep=deep), True
     except (HostError, NoVerdictError) as error:
         _tell(error)
         return check_offline(find(name)), False
@@ -78,15 +79,19 @@ async def _schema(name: str, trust: tuple[str, ...]) -> Schema:
     profile = find(name)
     try:
         async with session_for(name, trust=trust) as session:
-            await _connect_head(session)
-            return await schema_for(session)
+            await session.head.connect()
+            async with asking(f"Asking vLLM on {profile.head.name} for its flags ..."):
+                return await schema_for(session)
     except (HostError, NoVerdictError) as error:
         _tell(error)
         return flag_cache.offline(profile)
 
 
-async def _connect_head(session: Session) -> None:
-    await session.head.connect()
+def _asked(profile: Profile) -> str:
+    """Whom the judgement asks."""
+    others = [spec.name for spec in profile.hosts if spec != profile.head]
+    also = f", and {', '.join(others)} about memory and versions" if others else ""
+    return f"vLLM on {profile.head.name} about the flags{also}"
 
 
 def _tell(error: CockpitError) -> None:

@@ -69,12 +69,16 @@ class Section:
         self.notes = notes
         self.map = node
         self.path = path
+        meant = set()
         for key, entry in node.entries.items():
             if key not in keys:
                 message = f"{spell(path)} has no key `{key}`; its keys are {', '.join(keys)}."
-                notes.mistake(entry.place, message, nearest(key, keys))
+                right = nearest(key, keys)
+                meant.add(right)
+                notes.mistake(entry.place, message, right)
         for key in required:
-            if key not in node.entries:
+            # A key that is there under a misspelt name is one mistake, not two.
+            if key not in node.entries and key not in meant:
                 notes.mistake(node.place, f"{spell(path)} needs the key `{key}`.")
 
     def node(self, key: str) -> Node | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,15 @@ import pytest
 
 from cockpit.lab.environment import Environment
 
-PORT = 26311
+
+def free_port() -> int:
+    """A port that nobody listens on: a second run of these tests on this machine has another."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+PORT = free_port()
 
 NVIDIA_SMI = """#!/bin/sh
 # Stands in for the nvidia-smi of a DGX Spark: there is no GPU here.
@@ -106,6 +115,7 @@ def test_everything_is_found_at_once_and_mended(
     found = lab.run("flags", str(path), "--deep", "--json")
     told = json.loads(found.stdout)
     assert (found.returncode, told["source"], told["vllm"]) == (4, "runtime", "0.32.0")
+    assert found.stderr == "Asking vLLM on here about the flags ...\n"
     errors = [(one["flag"], one["line"]) for one in told["findings"] if one["severity"] == "error"]
     assert errors == [("tensor-paralel-size", 13), ("dtype", 14), ("max-model-len", 11)]
     mended = lab.run("flags", str(path), "--fix")
