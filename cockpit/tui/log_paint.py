@@ -118,9 +118,22 @@ class Painter:
                 text = f"  ×{count:,}"[: room - cells]
                 segments.append(Segment(text, self._looks["gutter"]))
                 cells += len(text)
-        segments.append(Segment(" " * (room - cells), self._base))
-        segments.append(Segment("›" if row.after else " ", self._looks["gutter"]))
+        self._fill(segments, room - cells, row.after)
         return Strip(segments, self._width)
+
+    def _fill(self, segments: list[Segment], cells: int, after: bool) -> None:
+        """Blanks to the right edge, with the text before them where it looks alike: every change of looks costs
+        the terminal more than a blank does."""
+        if not after:
+            cells += 1
+        if cells:
+            text, style, _ = segments[-1]
+            if style is self._base:
+                segments[-1] = Segment(text + " " * cells, style)
+            else:
+                segments.append(Segment(" " * cells, self._base))
+        if after:
+            segments.append(Segment("›", self._looks["gutter"]))
 
     def _gutter(
         self, row: Row, number: int | None, marked: bool, selected: bool, label: Label | None

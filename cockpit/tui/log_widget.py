@@ -82,6 +82,8 @@ class LogWidget(Widget, can_focus=True):
         self._return_to: tuple[Log, int] | None = None
         self._select: Anchor | None = None
         self._ticks = 0
+        self._rushing = self._due = False
+        """Whether more came than the screen holds: then every other tick is left out, and a paint may be due."""
         self._rows: list[Row] = []
         self._strips: list[Strip] = []
         self._looks: dict[str, Style] = {}
@@ -138,7 +140,10 @@ class LogWidget(Widget, can_focus=True):
             return
         busy = self._work_on()
         hunted = self._follow_hunt()
-        if grown or busy or hunted:
+        if self._rushing and not hunted:
+            self._rushing = False
+            self._due |= grown or busy
+        elif grown or busy or hunted or self._due:
             self._paint()
 
     def _reopen(self) -> None:
@@ -210,7 +215,10 @@ class LogWidget(Widget, can_focus=True):
         if self.following or self.top is None:
             self.top = self.page.bottom(height)
             self._seen_size, self._seen_lines = self.logs.size, self.logs.newlines
+        last = self._rows[-1].anchor if self._rows else None
         self._rows = self.page.rows(self.top, height)
+        self._due = False
+        self._rushing = self.following and last is not None and self.top is not None and self.top > last
         self._place_cursor()
         if self._rows and self.logs.several:
             self._top_place = Place(self._rows[0].log, self._rows[0].start, self._rows[0].start)
