@@ -43,8 +43,9 @@ class Query:
         """The fastest finder for it. Raises ``PatternError``."""
         if not self.pattern or "\n" in self.pattern:
             raise PatternError("There is nothing to search for.", remedy="Type a word of one line.")
-        if not self.regex and (self.case or self.pattern.isascii()):
-            return Literal(self.pattern.encode("utf-8", "surrogateescape"), self.case)
+        case = self.case or self.pattern.lower() == self.pattern.upper()
+        if not self.regex and (case or self.pattern.isascii()):
+            return Literal(self.pattern.encode("utf-8", "surrogateescape"), case)
         required = required_literal(self.pattern) if self.regex and self.case else b""
         return Expression(self.compiled(), required)
 
