@@ -173,6 +173,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("log", "l", "log", "The log, full of both hosts' sources.", LOOK, _known, rank=6),
     Action("log_next", "right_square_bracket", "next log", "The next log: host and source.", LOOK, _known),
     Action("log_previous", "left_square_bracket", "previous log", "The log before.", LOOK, _known),
+    Action("log_merged", "M", "both logs", "Both hosts' logs as one, by time; or one again.", LOOK, _known),
     Action("full", "plus", "full", "The lower half on the full screen, and back.", LOOK, _always, rank=10),
     Action(
         "evidence",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,9 @@ class LogChoice:
         self._app = app
         self._wanted: Key | None = None
         self._shown: Path | None = None
+        self._paths: dict[Key, Path] = {}
+        self._merged: tuple[Key, Key] | None = None
+        """The two logs that are shown by time, the serve log first."""
         self._evidence: Evidence | None = None
 
     def follow_run(self) -> None:
@@ -34,19 +38,33 @@ class LogChoice:
 
     def look_at(self, source: Source) -> None:
         """Show ``source`` as soon as its copy can be read."""
+        self._merged = None
         self._wanted = key_of(source)
         self._app.feed.show_log(source)
 
     def opened(self, key: Key, path: Path) -> None:
         """The copy of a log can be read."""
+        self._paths[key] = path
+        if self._merged is not None:
+            if all(each in self._paths for each in self._merged):
+                self._show_merged(self._merged)
+            return
         if key != self._wanted or path == self._shown:
             return
         self._shown = path
         host, name, run = key
         title = f"{name} · {host}" + (f" · run {words.run_name(run)}" if run else "")
+        self._show({host: path}, title)
 
+    def _show_merged(self, keys: tuple[Key, Key]) -> None:
+        paths = {host: self._paths[host, name, run] for host, name, run in keys}
+        if self._shown != self._paths[keys[1]] or len(self._app.cockpit.lower.shown_logs) < 2:
+            self._shown = self._paths[keys[1]]
+            self._show(paths, " + ".join(f"{name} · {host}" for host, name, _ in keys) + " · by time")
+
+    def _show(self, paths: Mapping[str, Path], title: str) -> None:
         async def show() -> None:
-            await self._app.cockpit.lower.show_log(path, title)
+            await self._app.cockpit.lower.show_logs(paths, title)
 
         self._showing: Worker[None] = self._app.run_worker(
             show, name="log", group="log", exclusive=True, exit_on_error=False
@@ -61,6 +79,30 @@ class LogChoice:
         keys = [key_of(source) for source in sources]
         at = keys.index(self._wanted) if self._wanted in keys else -step
         self.look_at(sources[(at + step) % len(sources)])
+        self._app.show("log")
+
+    def merge(self) -> None:
+        """Show the serve log and a log of another host by time: the one that was looked at, else what Ray's
+        newest worker there wrote. Asked again, show the serve log alone."""
+        serve = self._app.feed.serve_source()
+        if serve is None:
+            self._app.notify("There is no serve log yet.", markup=False)
+            return
+        if self._merged is not None:
+            self.look_at(serve)
+            self._app.show("log")
+            return
+        others = [source for source in self._sources() if source.host != serve.host]
+        chosen = [source for source in others if key_of(source) == self._wanted]
+        workers = [source for source in others if source.name.startswith("worker-") and source.size]
+        partner = next(iter([*chosen, *workers, *others]), None)
+        if partner is None:
+            self._app.notify("No other host has a log yet.", markup=False)
+            return
+        self._merged = (key_of(serve), key_of(partner))
+        self._wanted, self._shown = key_of(partner), None
+        for source in (serve, partner):
+            self._app.feed.show_log(source)
         self._app.show("log")
 
     def _sources(self) -> list[Source]:

@@ -142,6 +142,11 @@ class LogPane(Vertical):
         self.title = title or log.name
         self.view.show_log(log)
 
+    def show_logs(self, logs: LogSet, *, title: str = "") -> None:
+        """Show other logs, several by time."""
+        self.title = title
+        self.view.show_logs(logs)
+
     # The status line
 
     @on(LogView.Changed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ from cockpit.tui.widgets.welcome import welcome
 
 if TYPE_CHECKING:
     from cockpit.logs.log import Log
+    from cockpit.tui.log_set import LogSet
 
 PANES = ("log", "details", "why", "prompt", "serving", "flags")
 TITLES = {"log": "Log", "details": "Details", "prompt": "Prompt", "serving": "Serving", "flags": "Flags"}
@@ -42,7 +44,7 @@ class Lower(Vertical):
 
     def __init__(self) -> None:
         super().__init__(id="lower")
-        self._log: Log | None = None
+        self._logs: LogSet | None = None
         self._log_title = ""
         self._details_title = ""
         self._titled = ""
@@ -93,14 +95,14 @@ class Lower(Vertical):
 
     def _arrange(self) -> None:
         """See ``pane`` alone; below the cause of a failure its line in the log, where there is room for both."""
-        both = self.pane == "why" and self._log is not None and self.size.height >= ROOM_FOR_BOTH
+        both = self.pane == "why" and self._logs is not None and self.size.height >= ROOM_FOR_BOTH
         panes = self.query_one("#panes")
         for child in panes.children:
             child.display = child.id == self.pane or (both and child.id == "log")
         panes.set_class(both, "-both")
 
     def _show(self) -> None:
-        if self._log is None:
+        if self._logs is None:
             self.query_one("#log .empty", Lines).show(welcome(self.state))
         if self.pane == "why":
             self.query_one(FindingPane).show(finding_pane.content(self.state))
@@ -156,32 +158,39 @@ class Lower(Vertical):
 
     @property
     def shown_log(self) -> Log | None:
-        """The log that is shown."""
-        return self._log
+        """The log that is shown; None where there are several, or none."""
+        logs = self._logs
+        return logs.logs[0] if logs is not None and not logs.several else None
 
-    async def show_log(self, path: Path, title: str) -> None:
-        """Show the log at ``path``, at its end."""
+    @property
+    def shown_logs(self) -> tuple[Path, ...]:
+        """The files of the logs that are shown."""
+        return tuple(log.file.path for log in self._logs.logs) if self._logs is not None else ()
+
+    async def show_logs(self, paths: Mapping[str, Path], title: str) -> None:
+        """Show the logs at ``paths``, each by its host's name, at their end; several by time."""
         from cockpit.logs.log import Log
         from cockpit.tui.log_pane import LogPane
+        from cockpit.tui.log_set import LogSet
 
         self._log_title = title
         self._title()
-        if self._log is not None and self._log.file.path == path:
+        if self.shown_logs == tuple(paths.values()):
             return
         try:
-            log = Log.open(path, title)
+            logs = LogSet([Log.open(path, title) for path in paths.values()], tuple(paths))
         except OSError as error:
-            self.notify(clean(f"{path}: {error.strerror}"), severity="error", markup=False)
+            self.notify(clean(f"{error.filename}: {error.strerror}"), severity="error", markup=False)
             return
-        before, self._log = self._log, log
-        short = title.partition(" · ")[0]
+        before, self._logs = self._logs, logs
+        short = title.partition(" · ")[0] if len(paths) == 1 else "by time"
         panes = self.query(LogPane)
         if panes:
-            panes.first().show_log(log, title=short)
+            panes.first().show_logs(logs, title=short)
         else:
             box = self.query_one("#log")
             await box.remove_children()
-            await box.mount(LogPane(log, title=short))
+            await box.mount(LogPane(logs, title=short))
         if before is not None:
             before.close()
         self._arrange()
@@ -206,7 +215,7 @@ class Lower(Vertical):
         return False
 
     def close(self) -> None:
-        """Close the log's file."""
-        if self._log is not None:
+        """Close the logs' files."""
+        if self._logs is not None:
             with suppress(OSError):
-                self._log.close()
+                self._logs.close()

@@ -74,6 +74,8 @@ class QuietFeed:
         self.desk: FlagDesk = KnownFlags()
         self.attended = False
         self.path: Path | None = None
+        self.paths: dict[str, Path] = {}
+        """Of sources by their names, where they are not at ``path``."""
         self.on_log: Callable[[tuple[str, str, str], Path], None] = _nobody
 
     async def open(self, name: str) -> None:
@@ -140,8 +142,9 @@ class QuietFeed:
         return self.source
 
     def show_log(self, source: Source) -> None:
-        if self.path is not None:
-            self.on_log((source.host, source.name, source.run), self.path)
+        path = self.paths.get(source.name, self.path)
+        if path is not None:
+            self.on_log((source.host, source.name, source.run), path)
 
 
 def profile(**changes: Any) -> Profile:

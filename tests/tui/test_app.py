@@ -13,6 +13,7 @@ from textual.widgets import Input
 
 from cockpit.bringup.events import StepChanged, StepName, StepState
 from cockpit.logs.sources import Kind, Reach, Source
+from cockpit.tui import facts as f
 from cockpit.tui import themes
 from cockpit.tui.actions import ACTIONS
 from cockpit.tui.app import CockpitApp
@@ -310,3 +311,32 @@ print(first)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.strip().endswith("[[]]"), done.stdout[-2000:]
+
+
+async def test_both_hosts_logs_by_time(tmp_path: Path) -> None:
+    """``M`` puts the other host's newest worker log beside the serve log, by time; again, the serve log alone."""
+    run = "20261130-202600-7f3a"
+    serve = Source("spark-1", "serve", Kind.SERVE, Reach.HOST, "", run, True, 10)
+    worker = Source("spark-2", "worker-1.out", Kind.RAY, Reach.ENVIRONMENT, "", size=10)
+    for source, seconds in ((serve, (1, 3)), (worker, (2, 4))):
+        lines = [f"INFO 11-30 20:00:0{second} [a.py:1] second {second}\n" for second in seconds]
+        (tmp_path / source.name).write_text("".join(lines))
+    scene = Scene().ready()
+    scene.feed.source = serve
+    scene.feed.paths = {source.name: tmp_path / source.name for source in (serve, worker)}
+    scene.tell(f.SourcesSeen("spark-1", (serve,)), f.SourcesSeen("spark-2", (worker,)))
+    async with scene.app().run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        await press(pilot, "M")
+        for _ in range(50):
+            shown = [line for line in (await screen_text(pilot)).splitlines() if "second" in line]
+            if len(shown) == 4:
+                break
+        assert [line[line.index("second ") + 7] for line in shown] == ["1", "2", "3", "4"]
+        assert ["spark-1" in line for line in shown] == [True, False, True, False]
+        await press(pilot, "M")
+        for _ in range(50):
+            shown = [line for line in (await screen_text(pilot)).splitlines() if "second" in line]
+            if len(shown) == 2:
+                break
+        assert [line[line.index("second ") + 7] for line in shown] == ["1", "3"]

@@ -26,6 +26,11 @@ def log_previous(app: CockpitApp) -> None:
     app.logs.turn(-1)
 
 
+def log_merged(app: CockpitApp) -> None:
+    """Both hosts' logs as one, by time, or one again."""
+    app.logs.merge()
+
+
 def full(app: CockpitApp) -> None:
     """The lower half on the full screen, and back."""
     app.cockpit.toggle_class("-full")
@@ -93,6 +98,7 @@ INTENTS: Final = {
     "log": log,
     "log_next": log_next,
     "log_previous": log_previous,
+    "log_merged": log_merged,
     "full": full,
     "evidence": evidence,
     "show": evidence,
