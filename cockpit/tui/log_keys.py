@@ -72,6 +72,17 @@ def keys_content() -> Content:
     return Content("\n").join(lines[:-1])
 
 
+def markdown_table() -> str:
+    """The keys as the README's table."""
+    rows = ["| Key | In a log |", "|---|---|"]
+    for group, keys in LOG_KEYS:
+        rows.append(f"| | **{group}** |")
+        for key, what in keys:
+            shown = " ".join(f"`{one}`".replace("|", "\\|") for one in key.split(" "))
+            rows.append(f"| {shown} | {what} |")
+    return "\n".join(rows)
+
+
 class LogHelp(ModalScreen[None]):
     """All keys of the log view."""
 

@@ -8,10 +8,10 @@ from typing import ClassVar, Final
 
 from rich.segment import Segment
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.strip import Strip
 from textual.widget import Widget
@@ -30,6 +30,7 @@ from cockpit.tui.log_set import FILTER, LogSet
 from cockpit.tui.log_view import LogView
 
 MOST_COPIED: Final = 1024 * 1024
+_ASKS: Final = {"slash": "search", "ampersand": "filter", "colon": "goto", "s": "save"}
 _PROMPTS: Final = {
     "search": ("/", "text, or /regex/; capitals make case count; nothing ends the search"),
     "filter": (
@@ -98,7 +99,9 @@ class LogPane(Vertical):
 
     DEFAULT_CSS = """
     LogPane {
-        & > Input { height: 1; border: none; padding: 0 1; display: none; &.open { display: block; } }
+        & > Horizontal { height: 1; display: none; background: $surface; }
+        & > Horizontal > Static { width: auto; padding: 0 1; color: $text-accent; text-style: bold; }
+        & > Horizontal > Input { width: 1fr; }
         & > VerticalScroll {
             height: 40%; border-top: solid $border; display: none; &.open { display: block; }
         }
@@ -129,7 +132,9 @@ class LogPane(Vertical):
         yield LogView(self._first)
         with VerticalScroll(can_focus=True):
             yield Static(markup=False)
-        yield Input(select_on_focus=False)
+        with Horizontal():
+            yield Static(markup=False)
+            yield Input(select_on_focus=False, compact=True)
         yield StatusLine()
 
     @property
@@ -197,15 +202,28 @@ class LogPane(Vertical):
 
     # The prompt
 
+    def on_key(self, event: events.Key) -> None:
+        """Open the prompt at its key, and take what is typed right after it: a terminal may hand over several
+        keys at once, and the focus moves only later."""
+        if self._asking:
+            if event.is_printable and event.character:
+                event.stop()
+                self.query_one(Input).insert_text_at_cursor(event.character)
+        elif event.key in _ASKS and self.view.has_focus:
+            event.stop()
+            self.action_ask(_ASKS[event.key])
+
     def action_ask(self, what: str) -> None:
         """Open the prompt."""
         self._asking, self._notice = what, ""
         sign, hint = _PROMPTS[what]
         prompt = self.query_one(Input)
         prompt.value = ""
-        prompt.placeholder = f"{sign} {hint}"
-        prompt.add_class("open")
-        prompt.focus()
+        prompt.placeholder = hint
+        line = self.query_one(Horizontal)
+        line.query_one(Static).update(sign)
+        line.display = True
+        self.screen.set_focus(prompt)
 
     def action_back(self) -> None:
         """Close what is open: the prompt, the detail; else end the search, then the filter."""
@@ -222,8 +240,8 @@ class LogPane(Vertical):
 
     def _close_prompt(self) -> None:
         self._asking = ""
-        self.query_one(Input).remove_class("open")
-        self.view.focus()
+        self.screen.set_focus(self.view)
+        self.query_one(Horizontal).display = False
         self._tell()
 
     @on(Input.Submitted)

@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 from cockpit.logs.filters import Filter
 from cockpit.logs.search import Query
 from cockpit.tui.log_desk import LogDesk, NamesLine
-from cockpit.tui.log_keys import LOG_KEYS, LogHelp
+from cockpit.tui.log_keys import LOG_KEYS, LogHelp, markdown_table
 from cockpit.tui.log_pane import LogPane, StatusLine, read_filter, read_query
 from cockpit.tui.log_view import LogView
 from cockpit.tui.view_app import FileUnreadable, ViewApp, open_logs
@@ -357,6 +357,10 @@ async def test_side_by_side_at_the_same_time(tmp_path: Path) -> None:
         await until(pilot, lambda: first.size.height == 21)
 
 
+def test_the_readme_has_the_keys() -> None:
+    assert markdown_table() in (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+
 async def test_every_key_is_in_the_help(log: Path) -> None:
     async with shown(log) as (pilot, view):
         await pilot.press("question_mark")
@@ -493,3 +497,20 @@ def test_nothing_is_written_beside_the_log(log: Path) -> None:
     for opened in open_logs([log]):
         opened.close()
     assert sorted(log.parent.iterdir()) == before
+
+
+def test_keys_that_come_all_at_once_reach_the_prompt(tmux: Callable[..., str], log: Path) -> None:
+    """As a fast typist's, or a pasted search, in a real terminal."""
+    root = str(Path(__file__).parents[2])
+    view = f"exec {sys.executable} -m cockpit view {log}"
+    tmux("new-session", "-d", "-x", "80", "-y", "24", "-c", root, view)
+    wait_for(lambda: "line 3,000 of 3,000" in tmux("capture-pane", "-p"))
+    tmux("send-keys", "g")
+    wait_for(lambda: "line 1 of 3,000" in tmux("capture-pane", "-p"))
+    tmux("send-keys", "/number 1234", "Enter")
+    wait_for(lambda: "“number 1234”: 1 of 1" in tmux("capture-pane", "-p"))
+    assert "▸ 1234" in tmux("capture-pane", "-p")
+    tmux("send-keys", "/")
+    wait_for(lambda: "/ text, or /regex/" in tmux("capture-pane", "-p"))
+    tmux("send-keys", "-l", "[red]x")
+    wait_for(lambda: "/ [red]x" in tmux("capture-pane", "-p"))
