@@ -129,6 +129,12 @@ class LogSet:
             self._lock.release()
         return not self.left
 
+    def count_to(self, log: Log, line: int) -> None:
+        """Count lines up to ``line`` at once, in step with the thread that works."""
+        with self._lock:
+            while log.index.offset_of(line) is None and log.index.extend():
+                pass
+
     def run(self, cancelled: Callable[[], bool]) -> None:
         """Work until nothing is left or ``cancelled``; a slice of each in turn. One thread at a time works: one
         that was cancelled ends its slice first."""

@@ -208,9 +208,7 @@ class Lower(Vertical):
             return False
         if view.current is not None and view.current.number == line and not view.following:
             return True
-        index = view.shown.index
-        while index.offset_of(line) is None and index.extend():
-            continue
+        view.logs.count_to(view.shown, line)
         view.go_to_line(line)
         return False
 
