@@ -88,14 +88,18 @@ def runbook(profile: str) -> None:
 
 async def check(profile: str, *, measure: bool, as_json: bool, trust: tuple[str, ...]) -> int:
     """Preflight."""
-    from cockpit.bringup.steps.preflight import preflight_verdicts
+    from cockpit.bringup.steps.preflight import survey_hosts
 
     async with session_for(profile, trust=trust) as session:
-        verdicts = await preflight_verdicts(session, measure=measure)
+        found = await survey_hosts(session, measure=measure)
+    verdicts = found.verdicts
     if as_json:
-        show.as_json({"verdicts": [verdict.to_json() for verdict in verdicts]})
+        told = [verdict.to_json() for verdict in verdicts]
+        show.as_json({"verdicts": told, "cabling": found.cabling or None})
     else:
         show.verdicts(verdicts)
+        if found.cabling:
+            click.echo("The cabling:\n" + show.indented(found.cabling, "  "))
     grades = {verdict.grade for verdict in verdicts}
     if Grade.BLOCKED in grades:
         return exits.REFUSED

@@ -289,16 +289,11 @@ def proposed(spec: HostSpec, facts: FabricFacts) -> dict[str, str]:
 
 
 def picture(asked: Asked) -> str:
-    """The cabling as text."""
+    """The cabling as text, "" where there is none: a host alone, or hosts on one machine."""
+    if len(list(_pairs(asked))) < 2:
+        return ""
     addresses = {spec.name: spec.fabric.address for spec in asked.profile.hosts if spec.fabric}
     return cabling(asked.fabrics, addresses)
-
-
-def drawn(asked: Asked) -> Iterable[Verdict]:
-    """The cabling as a picture, where there is any."""
-    names = tuple(spec.name for spec, _ in _pairs(asked))
-    if len(names) > 1:
-        yield Verdict("cabling", names, Grade.READY, "The cabling:\n" + picture(asked))
 
 
 def _pairs(asked: Asked) -> Iterable[tuple[HostSpec, FabricFacts]]:

@@ -53,7 +53,6 @@ CHECKS: tuple[Check, ...] = (
     checks_environment.baked,
     checks_fabric.address,
     checks_fabric.cables,
-    checks_fabric.drawn,
     checks_fabric.mtu,
     checks_fabric.reach,
     checks_fabric.firewall,
@@ -165,9 +164,14 @@ async def survey(
     """
     specs = [spec for spec in profile.hosts if spec.name in hosts]
     asked, unreachable = await ask(hosts, profile, runtime, specs, ours=ours)
+    return judged(asked, unreachable)
+
+
+def judged(asked: Asked, unreachable: Sequence[Verdict]) -> Survey:
+    """All checks over the answers, after the verdicts on what could not be asked."""
     found = merged(verdict for check in CHECKS for verdict in check(asked))
     verdicts = (*unreachable, *found, *merged(checks_machine.sudo(found, asked.machines)))
-    return Survey(verdicts, checks_fabric.picture(asked) if len(profile.hosts) > 1 else "")
+    return Survey(verdicts, checks_fabric.picture(asked))
 
 
 async def ask(

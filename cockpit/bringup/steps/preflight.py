@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 from cockpit.bringup.errors import StepRefused
 from cockpit.bringup.events import StepName, StepState, Surveyed
@@ -21,7 +22,7 @@ from cockpit.model.verdict import Grade, Verdict
 from cockpit.probes.asked import merged
 from cockpit.probes.inside import comparable, inside, inside_command, parse_inside
 from cockpit.probes.measure import throughput
-from cockpit.probes.preflight import Survey, commands, survey
+from cockpit.probes.preflight import Survey, ask, commands, judged
 from cockpit.runtime.detached import ProcessState
 from cockpit.runtime.prelude import NO_ENVIRONMENT
 
@@ -45,8 +46,11 @@ async def survey_hosts(session: Session, *, measure: bool = False) -> Survey:
 
     unreached = [v for v in await asyncio.gather(*(connect(spec) for spec in profile.hosts)) if v]
     reached = {name: host for name, host in session.hosts.items() if host.connected}
-    ours = await _ports_are_ours(session) if profile.head.name in reached else False
-    found = await survey(reached, profile, session.runtime, ours=ours)
+    specs = [spec for spec in profile.hosts if spec.name in reached]
+    (asked, unknown), ours = await asyncio.gather(
+        ask(reached, profile, session.runtime, specs, ours=False), _ports_are_ours(session, reached)
+    )
+    found = judged(replace(asked, ours=ours), unknown)
     running = await _inside(session, reached) if ours else ()
     measured = await _measured(session, reached) if measure else ()
     return Survey((*unreached, *found.verdicts, *running, *measured), found.cabling)
@@ -83,8 +87,10 @@ async def _measured(session: Session, reached: Mapping[str, Host]) -> tuple[Verd
     return tuple(found)
 
 
-async def _ports_are_ours(session: Session) -> bool:
+async def _ports_are_ours(session: Session, reached: Mapping[str, Host]) -> bool:
     """Whether the ports may be taken by this very cluster's Ray or run."""
+    if session.profile.head.name not in reached:
+        return False
     run = await last_run(session)
     if run is not None and run.process.state is ProcessState.RUNNING:
         return True
