@@ -10,6 +10,7 @@ from cockpit.model.profile import HostSpec, Profile
 from cockpit.model.verdict import Grade, Verdict
 from cockpit.probes.asked import Asked, blocked, ready
 from cockpit.probes.fabric import FabricFacts, Link, RdmaDevice, Reach, cabling
+from cockpit.probes.measure_rdma import End
 
 FULL_SPEED = 200_000
 """Mb/s of a Spark's port: ethtool must say 200000Mb/s (NVIDIA, DGX Spark performance guide)."""
@@ -286,6 +287,17 @@ def proposed(spec: HostSpec, facts: FabricFacts) -> dict[str, str]:
         "NCCL_IB_HCA": ",".join(device.name for device in cabled),
         "NCCL_IB_GID_INDEX": str(own.usable(spec.fabric.address)),
     }
+
+
+def rdma_ends(asked: Asked) -> dict[str, End]:
+    """Of each host that has one the fabric's RoCE device that is up and its usable GID."""
+    found: dict[str, End] = {}
+    for spec, facts in _pairs(asked):
+        for device in facts.rdma:
+            index = device.usable(spec.cluster_address)
+            if device.active and index is not None:
+                found.setdefault(spec.name, End(spec, device.name, index))
+    return found
 
 
 def picture(asked: Asked) -> str:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import select
+import subprocess
+import termios
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -207,3 +214,72 @@ def test_what_can_not_be_copied_is_said(plain_rig: Rig, profile: Path, cockpit: 
     finally:
         worker.exec(["umount", "/home/aurora/models"])
     assert "GB are free" in str(events(full, "task")[-1]["reason"])
+
+
+def test_at_a_terminal_each_task_is_shown_and_asked_about(
+    plain_rig: Rig, profile: Path, cockpit: Cockpit
+) -> None:
+    head, worker = plain_rig.hosts.values()
+    make_model(head, 30_000_000)
+    with Terminal(cockpit.argv("prepare", profile, "--only", "model"), cockpit.env) as terminal:
+        shown = terminal.until("Do it? [y/N]: ")
+        assert "rsync --daemon" in shown and "${SPARK_COCKPIT_ONE_TIME}" in shown
+        terminal.type("n\r")
+        assert "declined; nothing was changed" in terminal.until("Something is left to do.")
+        assert terminal.status() == 4
+    assert worker.exec(["ls", FOLDER], check=False).status != 0
+    head.rate("100mbit", FABRIC)
+    with Terminal(cockpit.argv("prepare", profile, "--only", "model"), cockpit.env) as terminal:
+        terminal.until("Do it? [y/N]: ")
+        terminal.type("y\r")
+        terminal.until("MB/s, ")
+        terminal.type("\x03")
+        assert "Ended. What has come stays" in terminal.until("it goes on from there.")
+        assert terminal.status() == 130
+    assert "rsync" not in head.exec(["ps", "-eo", "args"]).out
+    assert int(worker.exec(["sh", "-c", f"cat {FOLDER}/*.safetensors | wc -c"]).out) > 1_000_000
+
+
+class Terminal:
+    """A program at a terminal of its own."""
+
+    def __init__(self, argv: list[str], env: dict[str, str]) -> None:
+        self._master, slave = pty.openpty()
+        self._process = subprocess.Popen(
+            argv, stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True, preexec_fn=_own
+        )
+        os.close(slave)
+        self._seen = ""
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._master)
+
+    def until(self, text: str, limit: float = 90) -> str:
+        """What has been shown, once ``text`` is in it."""
+        end = time.monotonic() + limit
+        while text not in self._seen:
+            assert time.monotonic() < end, self._seen
+            if select.select([self._master], [], [], 0.5)[0]:
+                try:
+                    self._seen += os.read(self._master, 65536).decode("utf-8", "replace")
+                except OSError:
+                    raise AssertionError(f"it ended: {self._seen}") from None
+        return self._seen
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._master, text.encode())
+
+    def status(self) -> int:
+        """Its exit status."""
+        return self._process.wait(timeout=30)
+
+
+def _own() -> None:
+    """The terminal becomes the process's controlling one, so that Ctrl+C is a signal."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -20,8 +20,10 @@ from cockpit.model.command import Command
 from cockpit.model.profile import HostSpec
 from cockpit.model.verdict import Grade, Verdict
 from cockpit.probes.asked import merged
+from cockpit.probes.checks_fabric import rdma_ends
 from cockpit.probes.inside import comparable, inside, inside_command, parse_inside
 from cockpit.probes.measure import throughput
+from cockpit.probes.measure_rdma import End, rdma_bandwidth
 from cockpit.probes.preflight import Survey, ask, commands, judged
 from cockpit.runtime.detached import ProcessState
 from cockpit.runtime.prelude import NO_ENVIRONMENT
@@ -52,7 +54,7 @@ async def survey_hosts(session: Session, *, measure: bool = False) -> Survey:
     )
     found = judged(replace(asked, ours=ours), unknown)
     running = await _inside(session, reached) if ours else ()
-    measured = await _measured(session, reached) if measure else ()
+    measured = await _measured(session, reached, rdma_ends(asked)) if measure else ()
     return Survey((*unreached, *found.verdicts, *running, *measured), found.cabling)
 
 
@@ -77,13 +79,19 @@ async def _inside(session: Session, reached: Mapping[str, Host]) -> tuple[Verdic
     return merged(verdict for found in await asyncio.gather(*map(ask, specs)) for verdict in found)
 
 
-async def _measured(session: Session, reached: Mapping[str, Host]) -> tuple[Verdict, ...]:
-    """The throughput from the head to each worker that is reached, and back; one after the other."""
+async def _measured(
+    session: Session, reached: Mapping[str, Host], ends: Mapping[str, End]
+) -> tuple[Verdict, ...]:
+    """The throughput by TCP and, where both have it, by RDMA: from the head to each worker that is reached, and
+    back; one after the other."""
     profile, found = session.profile, []
     for worker in profile.workers:
         for sender, receiver in ((profile.head, worker), (worker, profile.head)):
             if sender.name in reached and receiver.name in reached:
                 found.append(await throughput(reached, session.runtime, sender, receiver))
+                if sender.name in ends and receiver.name in ends:
+                    one, two = ends[sender.name], ends[receiver.name]
+                    found.append(await rdma_bandwidth(reached, session.runtime, one, two))
     return tuple(found)
 
 
