@@ -91,6 +91,12 @@ def _twins(spec: HostSpec, facts: FabricFacts) -> Iterable[Verdict]:
                 remedy = f"On {spec.name}: give {link.name} an address of another subnet in /etc/netplan"
                 yield blocked("twins", spec.name, observed, why, remedy)
             seen.setdefault(network, link.name)
+    for link in facts.links:
+        if link.connectx and link.carrier and not link.addresses:
+            observed = f"{link.name} has a link and no address."
+            why = "A port is two interfaces of some 100 Gb/s each, and RDMA uses those that have addresses."
+            remedy = f"On {spec.name}: give {link.name} an address of a subnet of its own in /etc/netplan"
+            yield Verdict("twins", (spec.name,), Grade.SLOW, observed, why, remedy)
 
 
 def mtu(asked: Asked) -> Iterable[Verdict]:
@@ -213,9 +219,10 @@ def firewall(asked: Asked) -> Iterable[Verdict]:
 def name(asked: Asked) -> Iterable[Verdict]:
     """Without an interface in the profile, a host's own name decides where Gloo listens."""
     for spec, facts in _pairs(asked):
-        if spec.fabric and not spec.fabric.interface and facts.name.startswith("127."):
+        if spec.fabric and not spec.fabric.interface and facts.name and facts.name != spec.fabric.address:
             observed = f"This host's own name stands for {facts.name}."
-            why = "Without fabric.interface in the profile, Gloo listens there, where no other host reaches it."
+            where = "where no other host reaches it" if facts.name.startswith("127.") else "on the slow network"
+            why = f"Without fabric.interface in the profile, Gloo listens there, {where}."
             link = facts.link_of(spec.fabric.address)
             found = link.name if link else "its interface"
             change = {"set": {f"hosts.{spec.name}.fabric.interface": found}} if link else None

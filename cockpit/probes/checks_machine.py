@@ -84,7 +84,9 @@ def memory(asked: Asked) -> Iterable[Verdict]:
             yield blocked("memory", name, told, why, f"On {name}: ps -eo pid,rss,args --sort=-rss | head")
         elif cache_in_the_way(asked, name):
             why = "vLLM's start-up check counts free memory, and the page cache is in the way (vllm#48140)."
-            yield Verdict("memory", (name,), Grade.SLOW, told, why, f"On {name}: {DROP}")
+            prepare = f"spark-cockpit prepare {shlex.quote(asked.profile.name)} --only cache"
+            remedy = f"{prepare} ; or on {name}: {DROP}"
+            yield Verdict("memory", (name,), Grade.SLOW, told, why, remedy)
         else:
             yield ready("memory", name, told)
         if facts.swapped > GIB:

@@ -115,6 +115,11 @@ def test_a_pair_that_is_cabled_well(check: Any) -> None:
             *("two", Grade.BLOCKED, "both in 192.168.100.0/24", "another subnet"),
         ),
         (
+            checks_fabric.address,
+            {"links": (link(1), replace(link(1), name="enP2p1s0f1np1", addresses=()))},
+            *("two", Grade.SLOW, "enP2p1s0f1np1 has a link and no address", "a subnet of its own"),
+        ),
+        (
             checks_fabric.mtu,
             {"links": (link(1, mtu=1500),)},
             "one two",
@@ -217,6 +222,8 @@ def test_without_an_interface_in_the_profile_the_hosts_name_matters() -> None:
     assert found[0].fix[0].change == {"set": {"hosts.one.fabric.interface": "enp1s0f1np1"}}
     fine = asked(text, name="192.168.100.11")
     assert [verdict.hosts for verdict in checks_fabric.name(fine)] == [("one",)]
+    slow = list(checks_fabric.name(asked(text, name="10.0.0.11")))[-1]
+    assert "10.0.0.11" in slow.observed and "on the slow network" in slow.why
 
 
 def test_hosts_on_one_machine_have_no_fabric() -> None:

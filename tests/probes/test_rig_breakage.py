@@ -184,3 +184,44 @@ async def test_an_engine_that_is_stopped(rig: Rig, tmp_path: Path) -> None:
     assert "sudo systemctl start docker" in stopped.remedy
     unknown = [verdict for verdict in found["environment"] if verdict.hosts == ("spark-2",)]
     assert [verdict.grade for verdict in unknown] == [Grade.UNKNOWN], "what can't be asked is not blamed"
+
+
+EAT = "import time; held = b'x' * (1200 << 20); print('held', flush=True); time.sleep(300)"
+
+
+async def test_memory_that_others_hold_and_a_page_cache_in_the_way(plain_rig: Rig) -> None:
+    """What vLLM would ask for as on a GB10: nine tenths of the memory, which is here 2 GiB for real."""
+    worker = plain_rig.hosts["spark-2"]
+
+    def figure(name: str) -> int:
+        lines = dict(line.split(":", 1) for line in worker.exec(["cat", "/proc/meminfo"]).out.splitlines())
+        return int(lines[name].split()[0]) << 10
+
+    worker.limit_memory(2 << 30)
+    wait_for(lambda: figure("MemTotal") == 2 << 30, "the limit is told", timeout=10)
+    fine = (await look(plain_rig, "memory"))["memory"]
+    assert fine.grade is Grade.READY, fine
+    worker.exec(["sh", "-c", "head -c 700000000 /dev/zero >/home/aurora/cached"], user="aurora")
+    wait_for(lambda: figure("Cached") > 600_000_000, "it is in the cache", timeout=10)
+    cached = (await look(plain_rig, "memory"))["memory"]
+    assert (cached.grade, cached.hosts) == (Grade.SLOW, ("spark-2",)), cached
+    assert "page cache" in cached.why and "prepare plain --only cache" in cached.remedy
+    worker.exec(["sh", "-c", f'exec python3 -c "{EAT}" >/tmp/eat 2>&1 &'], user="aurora")
+    wait_for(lambda: "held" in worker.exec(["cat", "/tmp/eat"], check=False).out, "it is held", timeout=20)
+    wait_for(lambda: figure("MemAvailable") < 1 << 30, "it is told", timeout=10)
+    taken = (await look(plain_rig, "memory"))["memory"]
+    assert (taken.grade, taken.hosts) == (Grade.BLOCKED, ("spark-2",)), taken
+
+
+async def test_a_host_that_is_off_is_unknown_and_the_other_is_asked(plain_rig: Rig) -> None:
+    worker = plain_rig.hosts["spark-2"]
+    worker.crash()
+    try:
+        found = await look(plain_rig, "connect", "system", "reach")
+    finally:
+        worker.boot()
+    assert (found["connect"].grade, found["connect"].hosts) == (Grade.UNKNOWN, ("spark-2",))
+    assert found["system"].hosts == ("spark-1",)
+    assert found["reach"].grade is Grade.BLOCKED
+    with pytest.raises(KeyError):
+        await look(plain_rig, "connect")
