@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from cockpit.diagnosis.sources import Data
 from cockpit.logs.records import strip_ansi
 
-SAMPLE = 1 << 17
+SAMPLE = 1 << 15
 _ANCHOR = re.compile(
     r"\((?:(?:APIServer|ApiServer|EngineCore|Worker|VllmWorker|RayWorker|MainProcess|Process)\w*[^()\n]{0,40} )?pid=\w+"
     r"|\((?:raylet|autoscaler)\b"
