@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cockpit.diagnosis import ends, findings, measured, stacks
+from cockpit.diagnosis.apart import apart
 from cockpit.diagnosis.candidates import (
     DEADLY,
     FAR,
@@ -35,7 +36,8 @@ def explain(sources: Sequence[Source], hosts: Mapping[str, str] = _NO_HOSTS) -> 
     With several attempts in a log (a restart loop) the last one is explained; as long as it has neither
     come up nor failed, the one before.
     """
-    readings = [read(source, index) for index, source in enumerate(sources) if source.role not in NO_LOGS]
+    logs = apart([source for source in sources if source.role not in NO_LOGS])
+    readings = [read(source, index) for index, source in enumerate(logs)]
     told = measured.told_with(_of_logs(readings, hosts), sources, weights=ends.loads_weights(readings))
     return stacks.told_with(told, sources)
 

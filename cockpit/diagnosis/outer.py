@@ -6,6 +6,7 @@ write are looked for, and what stands before them in the same shape on nearly ev
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -32,7 +33,12 @@ _COVERED = 0.85
 
 def learn(data: Data) -> re.Pattern[str] | None:
     """The pattern of what stands before every line of ``data``, None where nothing does."""
-    lines = _sample(data)
+    return _learned(tuple(_pieces(data)))
+
+
+@functools.lru_cache(maxsize=16)
+def _learned(pieces: tuple[bytes, ...]) -> re.Pattern[str] | None:
+    lines = _lines(pieces)
     found: dict[tuple[str, ...], list[list[str]]] = {}
     anchored = 0
     for line in lines:
@@ -55,14 +61,17 @@ def learn(data: Data) -> re.Pattern[str] | None:
     return pattern if covered >= _COVERED * len(lines) else None
 
 
-def _sample(data: Data) -> list[str]:
-    """The first lines and the last ones that say anything, without colours."""
+def _pieces(data: Data) -> list[bytes]:
+    """The beginning and the end of a log, in whole lines."""
     pieces = [bytes(data[:SAMPLE])]
     if len(data) > SAMPLE:
-        pieces = [
-            pieces[0].rpartition(b"\n")[0],
-            bytes(data[max(SAMPLE, len(data) - SAMPLE) :]).partition(b"\n")[2],
-        ]
+        end = bytes(data[max(SAMPLE, len(data) - SAMPLE) :])
+        pieces = [pieces[0].rpartition(b"\n")[0], end.partition(b"\n")[2]]
+    return pieces
+
+
+def _lines(pieces: Sequence[bytes]) -> list[str]:
+    """The lines that say anything, without colours."""
     lines = [line for piece in pieces for line in piece.split(b"\n")[: _LINES // 2] if line.strip()]
     return [strip_ansi(line[:1000].decode("utf-8", "replace")) for line in lines]
 
@@ -79,7 +88,7 @@ def _shape(token: str) -> str:
 
 
 def _pattern(examples: Sequence[Sequence[str]]) -> str:
-    """A pattern of all examples of a shape: what never changes is taken literally."""
+    """A pattern of all examples of a shape; each word is a group."""
     parts = []
     for place, tokens in enumerate(zip(*examples, strict=True)):
         kinds = Counter(tokens)
@@ -87,8 +96,25 @@ def _pattern(examples: Sequence[Sequence[str]]) -> str:
         if first.isspace():
             last = place == len(examples[0]) - 1
             parts.append(re.escape(first) if len(kinds) == 1 and (last or place == 0) else r"[^\S\n]+")
-        elif len(kinds) == 1 and len(examples) > 1 and not any(letter.isdigit() for letter in first):
-            parts.append(re.escape(first))
         else:
-            parts.append(r"[\w.-]+" if re.match(r"\w", first) else re.escape(first))
+            parts.append(r"([\w.-]+)" if re.match(r"\w", first) else re.escape(first))
     return "(?:" + "".join(parts) + ")"
+
+
+_NO_HOST = re.compile(
+    r"(?i)std(?:out|err)|[FP]|jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun"
+    r"|info|warn(?:ing)?|error|debug|[\d.-]+(?:T\d+)?|.*\.(?:log|txt|out|err)|utc|am|pm"
+)
+_HOSTS = 8
+_LEAST = 3
+
+
+def host_group(data: Data, pattern: re.Pattern[str]) -> int:
+    """The group of ``pattern`` that tells two or more writers of a log apart, 0 where there is but one."""
+    matches = [match for match in map(pattern.match, _lines(_pieces(data))) if match]
+    for group in range(1, pattern.groups + 1):
+        values = Counter(match[group] for match in matches if match[group])
+        named = not any(_NO_HOST.fullmatch(value) for value in values)
+        if named and 2 <= len(values) <= _HOSTS and min(values.values()) >= _LEAST:
+            return group
+    return 0

@@ -12,7 +12,7 @@ import re
 import stat
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,12 +54,14 @@ class SourceMissingError(WrongWordError):
 class Source:
     """One log. ``name`` is the path as given; ``host`` the host's name ("" where it isn't known); ``role``
     one of ``serve``, ``ray-worker``, ``raylet``, ``container``, ``kernel``, ``facts``, ``ray-status``,
-    ``exit-status``, ``stacks``, ``measured`` and ``other``; ``data`` the bytes as they are."""
+    ``exit-status``, ``stacks``, ``measured`` and ``other``; ``data`` the bytes as they are. ``numbers`` are the lines
+    of the file, where the source is but a part of it."""
 
     name: str
     host: str
     role: str
     data: Data
+    numbers: Sequence[int] = ()
 
 
 def role_of(name: str) -> str:

@@ -57,3 +57,36 @@ def test_the_answer_stays(path: Path, name: str) -> None:
         # A log without the sign of a beginning is one attempt: any copy of the line will do.
         told, expected = told[:4], expected[:4]
     assert told == expected
+
+
+PAIRS = [
+    "diststore-worker-bad-arg",
+    "hang-shm-then-fatal",
+    "ray-worker-gcs-timeout",
+    "reasoning-parser-headless",
+]
+
+
+@pytest.mark.parametrize(
+    "prefix", ["{host:8}| ", "Dec  1 02:33:{second:02} {host} vllm[12]: ", "[pod/{host}/vllm] "]
+)
+@pytest.mark.parametrize("case", [*PAIRS, "roce-remote-error-peer"])
+def test_both_hosts_in_one_log(case: str, prefix: str) -> None:
+    sources = [one for one in collect([DATA / "cases" / case]) if one.role == SERVE]
+    plain = explain(sources).findings[0]
+    chance = random.Random(5)
+    left = [(one, list(enumerate(bytes(one.data).split(b"\n"), 1))) for one in sources]
+    merged, place = list[bytes](), 0
+    while left:
+        one, lines = left[chance.randrange(len(left))]
+        take = chance.randint(1, 6)
+        for number, line in lines[:take]:
+            merged.append(prefix.format(host=one.host, second=len(merged) // 40 % 60).encode() + line)
+            if (one.name, number) == (plain.evidence[0].file, plain.evidence[0].line):
+                place = len(merged)
+        del lines[:take]
+        left = [pair for pair in left if pair[1]]
+    found = explain([Source("both.log", "", SERVE, b"\n".join(merged))]).findings[0]
+    assert (found.kind, found.host) == (plain.kind, plain.host)
+    assert found.evidence[0].text == plain.evidence[0].text
+    assert found.evidence[0].line == place

@@ -279,10 +279,17 @@ ALL = (
         "no-compiler",
         "no C++ compiler",
         eager=False,
-        before="for file in /usr/bin/*g++* /usr/bin/*gcc* /usr/bin/c++ /usr/bin/cc /usr/bin/*clang*; do\n"
-        '  [ ! -e "$file" ] || mount --bind /dev/null "$file"\ndone',
+        before="mkdir @HOME@/bin\nln -s /usr/bin/* @HOME@/bin/\nrm -f @HOME@/bin/*g++* @HOME@/bin/*gcc* @HOME@/bin/c++* "
+        "@HOME@/bin/cc @HOME@/bin/*clang*\nexport PATH=@VENV@/bin:@HOME@/bin",
         until=UP,
         linger=5,
+    ),
+    Breakage(
+        "compiler-denied",
+        "a C++ compiler that may not be run",
+        eager=False,
+        before="for file in /usr/bin/*g++* /usr/bin/*gcc* /usr/bin/c++ /usr/bin/cc; do\n"
+        '  [ ! -e "$file" ] || mount --bind /dev/null "$file"\ndone',
     ),
     Breakage(
         "disk-full",
