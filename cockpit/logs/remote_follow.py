@@ -19,6 +19,8 @@ were read from ("-" where nothing was), seconds to live. Python 3.8 or later, st
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import signal
@@ -29,7 +31,14 @@ from pathlib import Path
 CHUNK = 256 * 1024
 CONTEXT = 64
 POLL = 0.1
+F_SETPIPE_SZ = 1031
 HEARTBEAT = 3.0
+
+
+def widen(fd: int) -> None:
+    """Let a pipe hold a megabyte, where it is one: fewer turns between the writer and its reader."""
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(fd, F_SETPIPE_SZ, 1024 * 1024)
 
 
 def boot() -> str:
@@ -204,6 +213,7 @@ class Follower:
 def main() -> None:
     """Follow until the reader is gone, the time is up or the file can't be read."""
     follower = Follower(sys.argv[1:])
+    widen(1)
     # A reader that stays away without closing leaves a write blocked: the alarm ends that too.
     signal.alarm(int(float(sys.argv[7])) + 60)
     try:
