@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -20,9 +21,10 @@ from cockpit.logs.follow import FollowEvent, Full, Gap, HasRoom, Lost, Resumed, 
 from cockpit.logs.log import Log
 from cockpit.logs.printing import (
     Printed,
+    Printer,
     Write,
     caught_up,
-    follow_logs,
+    follow_log,
     print_log,
     print_merged,
     running,
@@ -35,6 +37,10 @@ from cockpit.logs.spool import Spool, SpoolInUse
 from cockpit.model.errors import CockpitError, WrongWordError
 from cockpit.model.profile import HostSpec, Profile
 from cockpit.model.profile_error import nearest
+
+Choose = Callable[[], Awaitable[tuple[list[Source], dict[str, str]]]]
+LOOK_AGAIN: Final = 15.0
+"""Seconds between two looks for logs that began meanwhile."""
 
 
 class NoSuchLogError(WrongWordError):
@@ -68,8 +74,14 @@ async def logs(
         for name, why in whys.items():
             click.echo(f"{name}: {clean(why)}; its log is not shown.", err=True)
         with contextlib.ExitStack() as stack:
-            printed = [_opened(session, each, stack, label=len(chosen) > 1) for each in chosen]
-            for name, why in (await _print(printed, stack, since, save, follow=follow, raw=raw)).items():
+            printing = _Printing(session, stack, raw=raw or save is not None)
+            for each in chosen:
+                printing.add(each)
+            if save is not None:
+                printing.write = stack.enter_context(save.open("wb")).write
+            if follow:
+                await printing.follow(since, lambda: _chosen(session, declared, specs, source))
+            for name, why in (await printing.all(since)).items():
                 whys[name] = why
                 click.echo(f"{name}: {clean(why)}; shown is what was read before.", err=True)
     return exits.UNREACHABLE if whys else exits.DONE
@@ -152,88 +164,107 @@ def _list(found: tuple[Source, ...]) -> None:
         click.echo(f"{show.safe(name):<44}{size:>20}  {show.safe(each.path)}{show.safe(grant)}")
 
 
-def _opened(session: Session, source: Source, stack: contextlib.ExitStack, *, label: bool) -> Printed:
-    """A log's spool, and what brings it up to date. Where another cockpit keeps this spool, its copy is read."""
-    path = spool_of(session, source)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        spool = stack.enter_context(Spool(path))
-    except SpoolInUse:
-        spool = None
-    printed = Printed(Log.open(path, f"{source.host}: {source.name}"), label=source.host if label else "")
-    stack.callback(lambda: printed.log.close())
-    if spool is not None:
-        printed.follower = follower_of(session, source, spool, printed.told.put_nowait)
-    return printed
+class _Printing:
+    """The logs that are printed. Where another cockpit keeps a spool, its copy is read."""
 
+    def __init__(self, session: Session, stack: contextlib.ExitStack, *, raw: bool) -> None:
+        self.write: Write = _write
+        self._session = session
+        self._stack = stack
+        self._raw = raw
+        self._printed: dict[tuple[str, str, str], Printed] = {}
+        self._turn = asyncio.Lock()
 
-async def _print(
-    printed: Sequence[Printed],
-    stack: contextlib.ExitStack,
-    since: str | None,
-    save: Path | None,
-    *,
-    follow: bool,
-    raw: bool,
-) -> dict[str, str]:
-    """Bring the spools up to date and print them; for each that could not be read to its end, why."""
-    whys: dict[str, str] = {}
-    if len(printed) > 1 or since is not None:
-        async with running(printed):
-            whys = await _all_caught_up(printed)
-    write: Callable[[bytes], object] = _write
-    if save is not None:
-        write = stack.enter_context(save.open("wb")).write
-    async with _others_spools(printed, follow=follow):
+    def add(self, source: Source) -> Printed | None:
+        """One more; None where it is printed already. Of several, each line has its host's name before it."""
+        key = (source.host, source.name, source.run)
+        if key in self._printed:
+            return None
+        path = spool_of(self._session, source)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            spool = self._stack.enter_context(Spool(path))
+        except SpoolInUse:
+            spool = None
+        printed = Printed(Log.open(path, f"{source.host}: {source.name}"))
+        self._stack.callback(lambda: printed.log.close())
+        if spool is not None:
+            printed.follower = follower_of(self._session, source, spool, printed.told.put_nowait)
+        self._printed[key] = printed
+        if len(self._printed) > 1:
+            for (host, _, _), each in self._printed.items():
+                each.label = host
+        return printed
+
+    async def all(self, since: str | None) -> dict[str, str]:
+        """Bring the spools up to date and print them; for each that could not be read to its end, why."""
+        printed = list(self._printed.values())
+        whys = await self._caught_up() if len(printed) > 1 or since is not None else {}
         if len(printed) > 1:
-            await _print_several(printed, write, since, follow=follow)
-        else:
-            await _print_one(printed[0], write, whys, since, follow=follow, raw=raw or save is not None)
-    return whys
+            await asyncio.to_thread(print_merged, printed, self.write, since=_when(printed, since))
+            return whys
+        start = _start(printed[0].log, since) if since is not None else 0
+        why = await print_log(printed[0], self.write, start=start, raw=self._raw, tell=_told)
+        return {**whys, **({printed[0].log.name: why} if why else {})}
+
+    async def follow(self, since: str | None, choose: Choose) -> None:
+        """Print what is there and what comes, until cancelled; logs that are chosen later are printed too: those
+        of a new run, of a worker that has just begun."""
+        printed = list(self._printed.values())
+        starts = [0]
+        if len(printed) > 1 or since is not None:
+            await self._caught_up()
+            starts = [_start(printed[0].log, since)] if since is not None else starts
+        if len(printed) > 1:
+            when = _when(printed, since)
+            starts = await asyncio.to_thread(print_merged, printed, self.write, since=when, whole=True)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for each, start in zip(printed, starts, strict=True):
+                    group.create_task(self._follow(each, start))
+                while not self._raw:
+                    await asyncio.sleep(LOOK_AGAIN)
+                    for source in await _quietly(choose):
+                        new = self.add(source)
+                        if new is not None:
+                            click.echo(f"{clean(new.log.name)}: {clean(source.path)} has begun.", err=True)
+                            group.create_task(self._follow(new, 0))
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+
+    async def _follow(self, printed: Printed, start: int) -> None:
+        printer = Printer(printed, self.write, start, raw=self._raw)
+        async with _others_spool(printed):
+            await follow_log(printer, self._turn, _told)
+
+    async def _caught_up(self) -> dict[str, str]:
+        followed = [each for each in self._printed.values() if each.follower]
+        async with running(followed):
+            found = await asyncio.gather(*(caught_up(each) for each in followed))
+        return {each.log.name: why for each, why in zip(followed, found, strict=True) if why}
 
 
-async def _all_caught_up(printed: Sequence[Printed]) -> dict[str, str]:
-    followed = [each for each in printed if each.follower]
-    found = await asyncio.gather(*(caught_up(each) for each in followed))
-    return {each.log.name: why for each, why in zip(followed, found, strict=True) if why}
-
-
-async def _print_one(
-    printed: Printed, write: Write, whys: dict[str, str], since: str | None, *, follow: bool, raw: bool
-) -> None:
-    start = _start(printed.log, since) if since is not None else 0
-    why = await print_log(printed, write, start=start, follow=follow, raw=raw, tell=_told)
-    if why:
-        whys[printed.log.name] = why
-
-
-async def _print_several(printed: Sequence[Printed], write: Write, since: str | None, *, follow: bool) -> None:
-    when = None
-    if since is not None:
-        when = next((time for each in printed if (time := since_time(each.log, since)) is not None), None)
-        if when is None:
-            raise _no_time(since)
-    starts = await asyncio.to_thread(print_merged, printed, write, since=when, whole=follow)
-    if follow:
-        async with running(printed):
-            await follow_logs(printed, write, starts, tell=_told)
+async def _quietly(choose: Choose) -> list[Source]:
+    """What is chosen now; nothing where a host can't be asked at present."""
+    try:
+        return (await choose())[0]
+    except CockpitError:
+        return []
 
 
 @asynccontextmanager
-async def _others_spools(printed: Sequence[Printed], *, follow: bool) -> AsyncIterator[None]:
-    """Tell when the spools that other cockpits write have grown."""
-    others = [each for each in printed if follow and each.follower is None]
-    watches = [
-        asyncio.create_task(follow_spool(each.log.name, each.log.file.path, each.told.put_nowait))
-        for each in others
-    ]
+async def _others_spool(printed: Printed) -> AsyncIterator[None]:
+    """Tell when the spool that another cockpit writes has grown."""
+    if printed.follower is not None:
+        yield
+        return
+    path = printed.log.file.path
+    watch = asyncio.create_task(follow_spool(printed.log.name, path, printed.told.put_nowait))
     try:
         yield
     finally:
-        for watch in watches:
-            watch.cancel()
-        if watches:
-            await asyncio.wait(watches)
+        watch.cancel()
+        await asyncio.wait([watch])
 
 
 def _told(printed: Printed, event: FollowEvent) -> None:
@@ -257,6 +288,16 @@ def _told(printed: Printed, event: FollowEvent) -> None:
             words = ""
     if words:
         click.echo(f"{clean(printed.log.name)}: {clean(words)}", err=True)
+
+
+def _when(printed: Sequence[Printed], since: str | None) -> float | None:
+    """The time at which printing begins, by the first log that knows it."""
+    if since is None:
+        return None
+    found = next((time for each in printed if (time := since_time(each.log, since)) is not None), None)
+    if found is None:
+        raise _no_time(since)
+    return found
 
 
 def _start(log: Log, since: str) -> int:

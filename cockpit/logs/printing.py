@@ -110,7 +110,10 @@ class Printer:
         self._marked = -1
         self._held: tuple[int | None, int] = (None, 0)
         """Where the bytes began that were in memory alone, and how many were dropped before them."""
-        self._label = f"{printed.label}: ".encode() if printed.label else b""
+
+    @property
+    def _label(self) -> bytes:
+        return f"{self.printed.label}: ".encode() if self.printed.label else b""
 
     def print(self, *, whole: bool = False) -> bool:
         """Print about a quarter of a megabyte; whether there is more. With ``whole`` an unfinished last line is
@@ -215,24 +218,29 @@ async def print_log(
     Returns "" or why the host's log could not be read to its end; what is in the spool is printed all the same.
     """
     printer, why = Printer(printed, write, start, raw=raw), ""
+    if follow:
+        await follow_log(printer, asyncio.Lock(), tell)
     async with running([printed]):
-        if follow:
-            await _print_on(printer, tell)
         if printed.follower:
             why = await _print_until(printer, tell)
         await _print_all(printer, whole=False)
     return why
 
 
-async def _print_on(printer: Printer, tell: Tell | None) -> None:
-    """Print what is there and what comes, until cancelled."""
-    await _print_all(printer, whole=True)
-    while True:
-        event = await printer.printed.told.get()
-        if tell is not None and not isinstance(event, Grown | CaughtUp):
-            tell(printer.printed, event)
-        if printer.printed.told.empty():
+async def follow_log(printer: Printer, turn: asyncio.Lock, tell: Tell | None = None) -> None:
+    """Print what is there and what comes, until cancelled. ``turn`` is held while lines are printed: several
+    logs share it."""
+    printed = printer.printed
+    async with running([printed]):
+        async with turn:
             await _print_all(printer, whole=True)
+        while True:
+            event = await printed.told.get()
+            if tell is not None and not isinstance(event, Grown | CaughtUp):
+                tell(printed, event)
+            if printed.told.empty():
+                async with turn:
+                    await _print_all(printer, whole=True)
 
 
 async def _print_until(printer: Printer, tell: Tell | None) -> str:
@@ -245,22 +253,3 @@ async def _print_until(printer: Printer, tell: Tell | None) -> str:
         return catching_up.result()
     finally:
         catching_up.cancel()
-
-
-async def follow_logs(
-    printed: Sequence[Printed], write: Write, starts: Sequence[int], *, tell: Tell | None = None
-) -> None:
-    """Print what comes to several logs after ``starts``, each line with its log's label, as it comes; until
-    cancelled."""
-    printers = [Printer(each, write, start) for each, start in zip(printed, starts, strict=True)]
-    lock = asyncio.Lock()
-
-    async def on(printer: Printer) -> None:
-        while True:
-            event = await printer.printed.told.get()
-            if tell is not None and not isinstance(event, Grown | CaughtUp):
-                tell(printer.printed, event)
-            async with lock:
-                await _print_all(printer, whole=True)
-
-    await asyncio.gather(*(on(printer) for printer in printers))

@@ -113,6 +113,7 @@ class LogWidget(Widget, can_focus=True):
     def on_mount(self) -> None:
         """Begin to look for growth."""
         self.set_interval(TICK, self._tick)
+        self.call_after_refresh(self._tick)
 
     def on_unmount(self) -> None:
         """Nothing goes on without the view."""

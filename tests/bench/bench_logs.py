@@ -1,7 +1,7 @@
 """The log view beside less, lnav and Textual's own log widgets, its engine beside wc and grep, its way over SSH
 beside OpenSSH's client: all in the same run.
 
-    python tests/bench/bench_logs.py [--large] [--quick]
+    python tests/bench/bench_logs.py [--large] [--quick] [--lines N]
 
 Makes a log of 1,000,000 vLLM-like lines (150 MB; with ``--large`` also one of 8,000,000, 1.2 GB) in a temporary
 folder. Terminal programs run in a real pseudo-terminal of 200x50. Prints what was measured, and ratios: on a
@@ -133,9 +133,9 @@ def there(program: str) -> bool:
 # Opening, jumping, searching
 
 
-def opened(name: str, argv: list[str], lines: int, indexed: bytes, slash: bytes = b"/") -> tuple[str, ...]:
+def opened(name: str, argv: list[str], lines: int, indexed: bytes, hit: bytes = b"") -> tuple[str, ...]:
     """Time to the end shown and to the complete index, peak memory, time of a jump to the start and back to the
-    end, and of a search from the start for a line at the end."""
+    end, and of a search from the start for a line at the end: until that is shown, or ``hit`` is."""
     last, first = f" {lines - 1}".encode(), b"20:00:00"
     terminal = Terminal(argv)
     try:
@@ -152,12 +152,19 @@ def opened(name: str, argv: list[str], lines: int, indexed: bytes, slash: bytes 
         terminal.press(b"g")
         terminal.until(first, 30)
         terminal.settle(0.5)
-        terminal.press(slash + str(lines - 20).encode() + b"\r")
-        found = terminal.until(last, 120)
+        terminal.press(b"/" + str(lines - 20).encode() + b"\r")
+        found = terminal.until(hit or last, 60)
     finally:
         terminal.close()
-    figures = (f"{shown:.2f}", f"{complete:.2f}", f"{memory / 1e6:.0f}")
-    return name, *figures, f"{to_start * 1e3:.0f}", f"{to_end * 1e3:.0f}", f"{found:.2f}"
+    figures = (figure(shown), figure(complete), f"{memory / 1e6:.0f}")
+    return name, *figures, figure(to_start, 1e3), figure(to_end, 1e3), figure(found)
+
+
+def figure(seconds: float, unit: float = 1.0) -> str:
+    """A figure, or nothing where there is none."""
+    if seconds != seconds:
+        return "–"
+    return f"{seconds * unit:.0f}" if unit > 1 else f"{seconds:.2f}"
 
 
 def bare_start() -> float:
@@ -177,7 +184,7 @@ def widget(name: str, path: Path, size: int) -> tuple[str, ...]:
         memory = terminal.usage().memory
     finally:
         terminal.close()
-    return f"Textual {name}, {size / 1e6:.0f} MB", f"{shown:.2f}", "", f"{memory / 1e6:.0f}", "", "", ""
+    return f"Textual {name}, {size / 1e6:.0f} MB", figure(shown), "–", f"{memory / 1e6:.0f}", "–", "–", "–"
 
 
 def compare(path: Path, lines: int, quick: bool) -> None:
@@ -187,7 +194,7 @@ def compare(path: Path, lines: int, quick: bool) -> None:
     if there("less"):
         rows.append(opened("less -n -R +G", ["less", "-n", "-R", "+G", str(path)], lines, b""))
     if there("lnav"):
-        rows.append(opened("lnav", ["lnav", str(path)], lines, f" {lines - 1}".encode()))
+        rows.append(opened("lnav", ["lnav", str(path)], lines, f" {lines - 1}".encode(), b"1 hits for"))
     if not quick and lines <= 1_000_000:
         rows.append(widget("Log", path, size))
         rows.append(widget("RichLog", path, 2_000_000))
@@ -205,7 +212,7 @@ def compare(path: Path, lines: int, quick: bool) -> None:
     table(title, head, rows)
     own = float(rows[0][1]), float(rows[0][3])
     for row in rows[1:]:
-        times, memory = float(row[1]) / own[0], float(row[3]) / own[1]
+        times, memory = float(row[1].replace("–", "nan")) / own[0], float(row[3]) / own[1]
         print(f"{row[0]}: {times:.1f} times our time to the end shown, {memory:.1f} times our memory")
 
 
@@ -402,10 +409,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--large", action="store_true", help="also 1.2 GB")
     parser.add_argument("--quick", action="store_true", help="without Textual's own widgets")
+    parser.add_argument("--lines", type=int, action="append", help="only a log of so many lines")
     options = parser.parse_args()
+    sizes = options.lines or ([1_000_000, 8_000_000] if options.large else [1_000_000])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for lines in (1_000_000, 8_000_000) if options.large else (1_000_000,):
+        for lines in sizes:
             path = folder / f"{lines}.log"
             make_log(path, lines)
             compare(path, lines, options.quick)

@@ -10,6 +10,7 @@ import pytest
 from cockpit.logs.spool import Mark
 from tests.e2e.cockpit import Cockpit
 from tests.logs.rig_logs import (
+    RUN,
     SERVE_LOG,
     Followed,
     Writer,
@@ -115,6 +116,22 @@ def test_a_log_removed_and_made_anew_while_the_cockpit_is_away(plain_rig: Rig, f
     followed.has(22)
     assert followed.marks == (Mark(7, "replaced", 0, False),)
     assert followed.spool.read_text() == "before\nsomething else\n"
+
+
+@pytest.mark.full
+def test_a_later_run_is_picked_up(plain_rig: Rig, followed: Followed) -> None:
+    """Its serve log is printed too, each line with its host from then on."""
+    host = plain_rig.hosts["spark-1"]
+    shell(host, f"echo first run >>{SERVE_LOG}")
+    followed.has(10)
+    runs = SERVE_LOG.removesuffix(f"/{RUN}/serve.log")
+    shell(host, f"cd {runs}; mkdir later; echo second run >later/serve.log; ln -sfn later current")
+    followed.says("later/serve.log has begun")
+    until(lambda: "second run" in followed.printed.read_text(), 30, "the later run is printed")
+    shell(host, f"echo more of the first >>{SERVE_LOG}")
+    until(lambda: "more of the first" in followed.printed.read_text(), 30, "the first run is still followed")
+    lines = followed.printed.read_text().splitlines()
+    assert lines == ["first run", "spark-1: second run", "spark-1: more of the first"]
 
 
 def test_the_containers_log_survives_docker_rm(rig: Rig, tmp_path: Path) -> None:
