@@ -16,11 +16,20 @@ from cockpit.runtime.detached import ProcessState
 
 WAIT = """\
 run="${XDG_STATE_HOME:-$HOME/.local/state}/spark-cockpit/@NAME@/runs/current"
+end=$(($(date +%s) + @LIMIT@)) told=
+last_line() { tail -c 4096 "$run/serve.log" | tr '\\r' '\\n' | tail -n 1 | tr -cd '[:print:]' | cut -c 1-160; }
 until curl -fsS -m 5 -o /dev/null @URL@ 2>/dev/null; do
   if [ -e "$run/exit-status" ]; then
     echo "It ended with exit status $(cat "$run/exit-status"). Its log: $run/serve.log" >&2
     exit 1
   fi
+  if [ "$(date +%s)" -ge "$end" ]; then
+    echo "Not ready after @LIMIT@ s; it still runs. Its log: $run/serve.log" >&2
+    exit 1
+  fi
+  line=$(last_line)
+  [ "$line" = "$told" ] || printf '%s\\n' "$line"
+  told=$line
   sleep 2
 done
 echo ready
@@ -41,6 +50,7 @@ class Load(StepBase):
         """Wait for /health, or for the end of the run."""
         profile = planner.profile
         text = WAIT.replace("@NAME@", profile.name).replace("@URL@", f"{api_url(profile)}/health")
+        text = text.replace("@LIMIT@", str(round(profile.serve.ready_within)))
         return (
             script(
                 profile.head.name,
