@@ -20,7 +20,7 @@ from cockpit.bringup.flag_hosts import (
 )
 from cockpit.bringup.session import Session
 from cockpit.cluster.environment import environment_for
-from cockpit.model.command import Command, Completed
+from cockpit.model.command import Command
 from cockpit.model.finding import Problem, Severity
 from cockpit.model.profile import Profile
 from cockpit.runtime.docker import DockerEnvironment
@@ -30,10 +30,9 @@ from cockpit.serving import flag_environment, flag_rules
 from cockpit.serving.arguments import serve_argv
 from cockpit.serving.backend_rule import backend_problems
 from cockpit.serving.deep import (
-    LIMIT,
     identity_command,
     judge_command,
-    once_text,
+    once_command,
     parse_identity,
     question,
 )
@@ -197,7 +196,8 @@ async def _verdicts(session: Session, *, deep: bool, keep: bool, schema: bool) -
     command = judge_command(profile, session.runtime, asked, environment, keep=keep, secrets=secrets)
     completed = await session.run(command, check=False)
     if completed.status == NO_ENVIRONMENT and isinstance(session.runtime, DockerEnvironment):
-        completed = await _ask_image(session, session.runtime, asked)
+        once = once_command(profile, session.runtime, asked, environment, secrets=secrets)
+        completed = await session.run(once, check=False)
     return read_verdicts(completed.stdout, completed.stderr)
 
 
@@ -205,15 +205,6 @@ def digest_of(verdicts: Verdicts) -> str:
     """What tells the vLLM that answered from another; "" where it did not say."""
     identity = verdicts.answer.get("identity")
     return str(identity.get("digest", "")) if isinstance(identity, dict) else ""
-
-
-async def _ask_image(session: Session, runtime: DockerEnvironment, asked: Mapping[str, Any]) -> Completed:
-    """No container of ours runs: the image is asked in a throw-away one."""
-    head = session.profile.head
-    text = once_text(asked)
-    return await session.run(
-        runtime.image_script(head, text, "ask the image's vLLM about the flags", limit=LIMIT), check=False
-    )
 
 
 async def _identity(session: Session) -> str:

@@ -61,16 +61,26 @@ class DockerEnvironment:
         """``text`` on the host, outside the container."""
         return script(host.name, state_folder(self._profile) + text, why, secrets=secrets, limit=limit)
 
-    def image_script(self, host: HostSpec, text: str, why: str, *, limit: float = 60.0) -> Command:
+    def image_script(
+        self,
+        host: HostSpec,
+        text: str,
+        why: str,
+        *,
+        env: Mapping[str, str] = EMPTY,
+        secrets: tuple[str, ...] = (),
+        limit: float = 60.0,
+    ) -> Command:
         """``text`` in a throw-away container of the image, with the same mounts, flags and environment, but
         without the state folder: for questions to the image before our container runs."""
-        word, body = heredoc(self._inside(host, EMPTY) + text)
+        word, body = heredoc(self._inside(host, env) + text)
         return self.host_script(
             host,
             f"{containers.mount_checks(self._spec)}"
             f'exec docker run --rm -i {containers.run_words(self._spec)} --entrypoint timeout "$IMAGE" '
             f"--kill-after={KILL_AFTER:g} {limit:g} sh -s {word}\n{body}",
             why,
+            secrets=secrets,
             limit=limit,
         )
 

@@ -17,6 +17,7 @@ from typing import Any
 from cockpit.model.command import Command
 from cockpit.model.profile import EMPTY, Profile
 from cockpit.runtime import detached
+from cockpit.runtime.docker import DockerEnvironment
 from cockpit.runtime.prelude import heredoc
 from cockpit.runtime.runtime import Runtime
 from cockpit.serving.arguments import value_of
@@ -68,6 +69,26 @@ def judge_command(
         profile.head,
         _exported(secrets) + judge_text(asked, environment, keep=keep, idle=idle),
         "ask vLLM itself about the flags" + (", in a helper that stays loaded for a while" if keep else ""),
+        env=environment,
+        secrets=secrets,
+        limit=LIMIT,
+    )
+
+
+def once_command(
+    profile: Profile,
+    runtime: DockerEnvironment,
+    asked: Mapping[str, Any],
+    environment: Mapping[str, str] = EMPTY,
+    *,
+    secrets: tuple[str, ...] = (),
+) -> Command:
+    """The same in a throw-away container, where none of ours runs: with the environment of a launch, or vLLM
+    would judge another."""
+    return runtime.image_script(
+        profile.head,
+        _exported(secrets) + once_text(asked),
+        "ask the image's vLLM about the flags",
         env=environment,
         secrets=secrets,
         limit=LIMIT,

@@ -6,13 +6,15 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cockpit.model.profile import FlagValue, Profile, ServeSpec
+from cockpit.model.profile import DockerRuntime, FlagValue, Profile, ServeSpec
 from cockpit.runtime.detached import ProcessState, parse_state
+from cockpit.runtime.docker import DockerEnvironment
 from cockpit.runtime.environment import environment
 from cockpit.serving.deep import (
     helper_state_command,
@@ -21,6 +23,7 @@ from cockpit.serving.deep import (
     judge_command,
     judge_source,
     model_command,
+    once_command,
     parse_identity,
     question,
 )
@@ -32,8 +35,23 @@ from cockpit.serving.schema_shipped import shipped
 
 from . import harvest_versions
 from .conftest import ENV, Local, local_profile
+from .profiles import profile as two
 
 DATA = Path(__file__).parent.parent / "data" / "flags"
+
+
+def test_a_throw_away_container_has_the_environment_of_a_launch() -> None:
+    """What is set for the serve decides too: a longer length may be allowed by a variable."""
+    declared = replace(two({"max-model-len": 4096}), runtime=DockerRuntime("vllm-node:latest"))
+    runtime = environment(declared)
+    assert isinstance(runtime, DockerEnvironment)
+    env = {"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"}
+    command = once_command(declared, runtime, question(deep=True), env, secrets=("HF_TOKEN",))
+    assert command.stdin is not None
+    assert "export VLLM_ALLOW_LONG_MAX_MODEL_LEN=1\n" in command.stdin
+    assert "export HF_TOKEN\n" in command.stdin
+    assert "--gpus all" in command.stdin
+    assert command.secrets == ("HF_TOKEN",)
 
 
 def explained_cases() -> list[tuple[str, dict[str, FlagValue], str, object]]:

@@ -177,7 +177,9 @@ def check_loader(config: Any) -> None:
     made = getattr(first_of("vllm.model_executor.model_loader"), "get_model_loader", None)
     loader = made(load) if made is not None else None
     folder = str(config.model_config.model)
-    if not Path(folder).is_dir():
+    if not Path(folder).is_dir() or name in ("auto", "hf"):
+        # What the model's own class looks for may be something else; that the files are all there is checked
+        # on every host.
         return
     if name == "sharded_state" and not (load.model_loader_extra_config or {}).get("pattern"):
         if not list(Path(folder).glob("model-rank-0-part-*.safetensors")):
