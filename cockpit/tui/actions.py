@@ -247,6 +247,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     Action("back", "escape", "back", "Back to the steps.", LEAVE, rank=19),
     Action("theme", "T", "theme", "The next theme.", LEAVE),
+    Action("suspend", "ctrl+z", "suspend", "Suspend the cockpit; fg in the shell comes back.", LEAVE),
     Action("help", "question_mark,f1", "help", "All keys.", LEAVE, rank=20),
     Action("quit", "q", "quit", "Leave; everything on the hosts goes on.", LEAVE),
 )

@@ -138,6 +138,7 @@ class CockpitApp(App[None]):
                 return
             self.profile_name = str(path)
         await self.feed.open(self.profile_name)
+        self.logs.follow_run()
         if self.state.profile is not None and self._remembers:
             await asyncio.to_thread(remember, self.profile_name)
         await asyncio.to_thread(importlib.import_module, "plotext")

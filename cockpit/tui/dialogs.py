@@ -143,7 +143,6 @@ def help_content() -> Content:
             ("⇥", "The next part of the screen; ⇧⇥ the one before."),
             ("↑ ↓", "Among the steps, through text, to earlier prompts."),
             ("^p", "Every action by its name."),
-            ("^z", "Suspend; fg comes back."),
         )
     ]
     lines += [Content(""), Content.styled("In the editor of flags", "bold $text-primary")]

@@ -173,9 +173,13 @@ def trouble_lines(host: HostView, state: State) -> list[Line]:
         )
     since = time.strftime("%H:%M:%S", time.localtime(link.since))
     age = words.coarse(state.now - link.since)
+    what = "not reachable" if host.sample is None else "lost"
+    if link.state is Link.CONNECTING and link.error:
+        lines = [Content.styled(f"✗ {what} since {since} ({age})", "bold $text-error")]
+        lines += [Content(part) for part in clean(link.error, multiline=True).split("\n") if part]
+        return [*lines, Content.styled("◐ connecting again …", "$text-accent")]
     if link.state is Link.CONNECTING:
         return [Content.styled(f"◐ connecting to {clean(host.spec.address)} … {age}", "$text-accent")]
-    what = "not reachable" if host.sample is None else "lost"
     if link.state is Link.REFUSED:
         what = "not let in"
     lines = [Content.styled(f"✗ {what} since {since} ({age})", "bold $text-error")]

@@ -47,10 +47,16 @@ def time_left(host: HostView, state: State) -> float | None:
     return max(0.0, (host.sample.memory.available - kept) / speed)
 
 
+def _watched(state: State) -> bool:
+    """Whether the guard watches now: by default only until the model is ready."""
+    ready = state.run is not None and state.run.ready
+    return not ready or (state.profile is not None and state.profile.serve.guard.during == "serving")
+
+
 def warning(host: HostView, state: State) -> str:
     """The early warning, "" where there is no need for one."""
     run, kept = state.run, reserve(host, state)
-    if run is None or not run.running or host.sample is None or kept is None:
+    if run is None or not run.running or host.sample is None or kept is None or not _watched(state):
         return ""
     left = time_left(host, state)
     speed = falling(host.history, state.now)
@@ -73,6 +79,8 @@ def guard_line(host: HostView, state: State) -> Content | None:
         return Content.styled(f"▲ {soon}", "bold $text-warning")
     if state.profile.serve.guard.during == "off":
         return Content.styled("off: nothing keeps the host from running out of memory", "$muted")
+    if not _watched(state):
+        return Content.styled("over: it watched the load", "$muted")
     if guard is None:
         return Content.styled("not seen yet", "$muted")
     if guard.state == "ended":

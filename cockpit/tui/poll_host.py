@@ -38,6 +38,7 @@ class HostPoller:
         self._again = asyncio.Event()
         self._attempt = 0
         self._since = clock()
+        self._error = ""
 
     def wake(self) -> None:
         """Try now."""
@@ -60,9 +61,9 @@ class HostPoller:
 
     async def _connect(self) -> None:
         if not self.host.connected:
-            self._link(LinkView(Link.CONNECTING, self._since))
+            self._link(LinkView(Link.CONNECTING, self._since, None, self._error))
         await self.host.connect()
-        self._since, self._attempt = self._clock(), 0
+        self._since, self._attempt, self._error = self._clock(), 0, ""
         self.up.set()
         self._link(LinkView(Link.UP, self._since))
 
@@ -109,7 +110,8 @@ class HostPoller:
         delay = DELAYS[min(self._attempt, len(DELAYS) - 1)]
         self._attempt += 1
         at = self._clock() + delay if state is Link.LOST else None
-        self._link(LinkView(state, self._since, None, _without_name(error), error.remedy, at))
+        self._error = _without_name(error)
+        self._link(LinkView(state, self._since, None, self._error, error.remedy, at))
         await self._sleep(delay if state is Link.LOST else None)
 
     async def _sleep(self, delay: float | None) -> None:

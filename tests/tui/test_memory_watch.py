@@ -80,3 +80,11 @@ def test_a_guard_that_is_not_heard_of_is_told() -> None:
     scene.tell(f.GuardTold("spark-1", guard(scene.clock(), state="unknown", reason="not heard of")))
     assert told(scene) == "▲ unknown: not heard of"
     assert sample(1.0, 1.0).memory.total > 0
+
+
+def test_a_guard_of_the_load_warns_no_more_when_the_model_is_ready() -> None:
+    """By default it watches the load alone; one that watches the serving goes on."""
+    scene = Scene().ready().samples(20, lambda _second: 104.0)
+    assert told(scene) == "over: it watched the load"
+    serving = profile(serve=profile().serve.__class__("m", "m", {}, guard=GuardSpec(during=GuardWhile.SERVING)))
+    assert told(Scene(profile=serving).ready().samples(20, lambda _second: 104.0)).startswith("▲ 12.6 GiB")

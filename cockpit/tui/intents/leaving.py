@@ -35,6 +35,11 @@ def show_help(app: CockpitApp) -> None:
     app.push_screen(Help())
 
 
+def suspend(app: CockpitApp) -> None:
+    """Give the terminal back to the shell for a while."""
+    app.action_suspend_process()
+
+
 def leave(app: CockpitApp) -> None:
     """Leave; asks while a step runs."""
     if not app.busy:
@@ -53,4 +58,4 @@ def leave(app: CockpitApp) -> None:
     app.push_screen(Confirm("Leave?", text, "leave"), answered)
 
 
-INTENTS: Final = {"back": back, "theme": theme, "help": show_help, "quit": leave}
+INTENTS: Final = {"back": back, "theme": theme, "suspend": suspend, "help": show_help, "quit": leave}

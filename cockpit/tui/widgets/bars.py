@@ -118,6 +118,9 @@ class Footer(Widget):
             rank = (action.rank if action else 0) + (0 if own else 100)
             display = binding.key_display or self.app.get_key_display(binding)
             ranked.append((rank * 1000 + number, display.split(" ")[0], binding.description, active.enabled))
+        if writing and self.screen.query("PromptPane Input:focus"):
+            yield "⏎", "send", True
+            yield "↑", "earlier", True
         for _, display, label, enabled in sorted(ranked):
             yield display, label, enabled
 

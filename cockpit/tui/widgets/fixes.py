@@ -31,8 +31,9 @@ def block(text: str, indent: str = "  ") -> Content:
 
 def fix_lines(fix: Fix, profile: Profile | None) -> list[Content]:
     """A fix in words, as a diff of the profile, as the command for a host."""
-    lines = [block(fix.text)]
     change = fix.change or {}
+    # Some say no more than the change itself does.
+    lines = [] if change and fix.text.startswith("profile ") else [block(fix.text)]
     for key, value in change.get("set", {}).items():
         before = present(profile, str(key))
         if before is not None:
