@@ -103,6 +103,15 @@ def _address(hit: Hit, tried: Sequence[Attempt], facts: Situation, others: Seque
     return next((ip for ip in named if ip), "")
 
 
+def _of_process(hit: Hit, tried: Sequence[Attempt], hosts: Mapping[str, str]) -> str:
+    """The host of the process that a kernel's line speaks of: that of the serve's line with its number."""
+    for one in tried:
+        for other in one.hits:
+            if one.serves and str(other.head.pid) == hit.parts.get("pid"):
+                return host_of(other.head.ip, "", one.reading, hosts)
+    return ""
+
+
 def _of_rank(rank: int, facts: Situation, others: Sequence[str]) -> str:
     """Where a rank over Ray runs: as the log tells, else as vLLM places them, rank 0 beside the driver."""
     if rank in facts.ranks or not rank:
@@ -137,6 +146,8 @@ def of_hit(
     others = [address for address, name in hosts.items() if reading.source.host not in ("", name)]
     where = _address(hit, tried, facts, others)
     host = host_of(where, kernel[1] if kernel else hit.head.host, reading, hosts)
+    if not host and reading.source.role == KERNEL:
+        host = _of_process(hit, tried, hosts)
     signature = hit.signature
     told = adjusted(hit, facts)
     variant = signature.variants.get(told.variant)

@@ -46,6 +46,27 @@ _PLACES = (
     (r"parallel_state\.py|distributed_c10d", "network-iface"),
     (r"/ray/", "ray-membership"),
 )
+_WORDS = (
+    (r"/dev/shm|[Ss]hared.memory (?:allocation|segment|block)", "shm"),
+    (r"[Nn]o space left|[Dd]isk quota|disk is full", "disk-full"),
+    (r"(?i)\bCUDA out of memory|\bGPU memory\b", "oom-gpu"),
+    (r"(?i)cannot allocate memory|\bMemAvailable\b|\bhost memory\b", "oom-unified-memory"),
+    (r"(?i)permission denied|operation not permitted|read-only file system", "permissions"),
+    (r"(?i)address already in use|port \d+ is (?:already )?(?:in use|taken)", "port-in-use"),
+    (r"(?i)\bdivisible by\b", "tp-divisibility"),
+    (r"(?i)\bKV.cache (?:memory|blocks?|size)\b", "kv-cache-too-small"),
+    (r"(?i)\bplacement group\b", "placement-group"),
+    (r"(?i)\bquantiz|\bquantis", "quantization"),
+    (r"(?i)\bchat.template\b", "chat-template"),
+    (r"(?i)\btool.(?:call.)?parser\b", "tool-parser"),
+    (r"(?i)\breasoning.parser\b", "reasoning-parser"),
+    (r"(?i)\btokenizer\b", "tokenizer"),
+    (r"(?i)\b(?:network )?interface\b.*\b(?:found|exist|address)", "network-iface"),
+    (r"\bNCCL\b|\bRDMA\b|\bibv_", "nccl-roce"),
+    (r"(?i)\bsafetensors\b|\bcheckpoint\b|\bweights? file", "model-missing"),
+)
+"""Words of the message itself, of which the first that fits decides; in the order of how little else they may mean."""
+
 _CODE = ((r"[Tt]okeniz", "tokenizer"), (r"chat_template", "chat-template"), (r"speculative|lora_", "args"))
 _ADVICE = {
     "tokenizer": "Check that tokenizer.json and tokenizer_config.json are complete beside the weights.",
@@ -66,6 +87,9 @@ def kind_of(raised: Raised, *, serving: bool) -> str:
             return kind
     if serving:
         return "crash-engine-core"
+    for pattern, kind in _WORDS:
+        if re.search(pattern, raised.text):
+            return kind
     for frame in reversed(raised.frames[-3:]):
         for pattern, kind in _PLACES:
             if re.search(pattern, frame):

@@ -316,7 +316,7 @@ def run(place: Bench, one: Breakage) -> dict[str, bytes]:
         _ray(place, one, WORKER)
     if one.over == "join":
         time.sleep(one.linger)
-        return {"head.log": place.logs["ray-start-worker"].read_bytes()}
+        return {"worker.log": place.logs["ray-start-worker"].read_bytes()}
     held = _hold(place, one)
     if one.early and place.preloaded is not None:
         place.logs[HEAD] = place.folder / "head.log"
@@ -420,11 +420,18 @@ def kernel_lines() -> list[bytes]:
     return [line for line in done.stdout.split(b"\n") if b"Killed process" in line or b"segfault" in line]
 
 
+def _is_of(line: bytes, logs: bytes) -> bool:
+    """Whether the process that the kernel speaks of stands in the logs."""
+    match = re.search(rb"[Pp]rocess (\d+)|\[(\d+)\]: segfault", line)
+    return match is not None and b"pid=%s)" % (match[1] or match[2]) in logs
+
+
 def _collected(place: Bench, one: Breakage, folder: Path) -> dict[str, bytes]:
     found = {f"{host}.log": place.logs[host].read_bytes() for host in (HEAD, WORKER) if host in place.logs}
     if place.status is not None:
         found["exit-status"] = f"{place.status if place.status >= 0 else 128 - place.status}\n".encode()
-    said = [line for line in kernel_lines() if line not in place.kernel]
+    own = b"\n".join(found.values())
+    said = [line for line in kernel_lines() if line not in place.kernel and _is_of(line, own)]
     if said:
         found["kernel.log"] = b"\n".join([*said, b""])
     for host in (HEAD, WORKER):

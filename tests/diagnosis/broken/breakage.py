@@ -51,7 +51,7 @@ class Breakage:
     hits: tuple[Hit, ...] = ()
     until: str = ""
     linger: float = 3.0
-    limit: float = 330.0
+    limit: float = 400.0
     busy_port: int = 0
     request: bool = False
     eager: bool = True

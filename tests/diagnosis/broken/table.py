@@ -13,7 +13,7 @@ from tests.diagnosis.broken.breakage import HEAD, WORKER, Breakage, Hit
 STARTING = "Starting to load model"
 LOADED = "Loading weights took"
 UP = "Application startup complete"
-WAITS = "Waiting for creating a placement group of specs for 10 seconds"
+WAITS = r"Waiting for creating a placement group of specs for \d+ seconds"
 
 
 def _edit(file: str, **values: Any) -> Any:
