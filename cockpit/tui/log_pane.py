@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -35,7 +36,7 @@ _PROMPTS: Final = {
     "search": ("/", "text, or /regex/; capitals make case count; nothing ends the search"),
     "filter": (
         "&",
-        "text, /regex/, !not, level:WARNING, process:NAME, rank:N, host:ADDRESS; nothing shows all",
+        "text, /regex/, !not, level:WARNING, process:NAME, rank:N, host:NAME; nothing shows all",
     ),
     "goto": (":", "a line number, or a time such as 20:26 or 11-30 20:26:26"),
     "save": ("save to ", "a file's path; it gets the exact bytes"),
@@ -123,6 +124,8 @@ class LogPane(Vertical):
         self.title = title or (
             f"{len(self._first.logs)} logs by time" if self._first.several else self._first.logs[0].name
         )
+        self.hosts: Mapping[str, str] = {}
+        """What the lines of a host carry (Ray's ``ip=``, or ``head`` for those without one), by its name."""
         self._asking = ""
         self._notice = ""
         self._detailed: Place | None = None
@@ -253,7 +256,7 @@ class LogPane(Vertical):
             if asked == "search":
                 self.view.set_query(read_query(text) if text else None)
             elif asked == "filter":
-                self.view.set_filter(read_filter(text) if text else None)
+                self.view.set_filter(self._of_hosts(read_filter(text)) if text else None)
             elif asked == "goto" and text:
                 self._go_to(text.strip())
             elif asked == "save" and text:
@@ -261,6 +264,11 @@ class LogPane(Vertical):
         except PatternError as error:
             self._notice = error.message
         self._tell()
+
+    def _of_hosts(self, wanted: Filter) -> Filter:
+        """The filter with a host's name as its lines have it, where they do not stand in a log of its own."""
+        labelled = self.view.logs.several and wanted.address in self.view.logs.labels
+        return wanted if labelled else replace(wanted, address=self.hosts.get(wanted.address, wanted.address))
 
     def _go_to(self, text: str) -> None:
         view = self.view

@@ -15,6 +15,7 @@ from textual.reactive import reactive
 from textual.widgets import Input
 
 from cockpit.logs.sanitise import clean
+from cockpit.model.profile import Role
 from cockpit.tui.state import State
 from cockpit.tui.widgets import finding_pane
 from cockpit.tui.widgets.finding_pane import FindingPane
@@ -191,6 +192,11 @@ class Lower(Vertical):
             box = self.query_one("#log")
             await box.remove_children()
             await box.mount(LogPane(logs, title=short))
+        for pane in self.query(LogPane):
+            specs = self.state.profile.hosts if self.state.profile else ()
+            pane.hosts = {
+                spec.name: "head" if spec.role is Role.HEAD else spec.cluster_address for spec in specs
+            }
         if before is not None:
             before.close()
         self._arrange()

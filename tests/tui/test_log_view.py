@@ -159,6 +159,19 @@ async def test_filter_keeps_the_numbers_and_the_place(log: Path) -> None:
         assert view.current is not None and view.current.number == 700
 
 
+async def test_lines_of_a_host_by_its_name(tmp_path: Path) -> None:
+    """In a serve log Ray tells the other host's lines by their address, and its own by none."""
+    path = tmp_path / "log"
+    path.write_text("(RayWorkerProc pid=7) here\n(RayWorkerProc pid=8, ip=10.0.0.2) there\n")
+    async with shown(path) as (pilot, view):
+        assert isinstance(view.parent, LogPane)
+        view.parent.hosts = {"spark-1": "head", "spark-2": "10.0.0.2"}
+        await type_in(pilot, "ampersand", "host:spark-2")
+        await until(pilot, lambda: [row.split()[-1] for row in screen(view)] == ["there"])
+        await type_in(pilot, "ampersand", "host:spark-1")
+        await until(pilot, lambda: [row.split()[-1] for row in screen(view)] == ["here"])
+
+
 async def test_wrap_raw_and_sideways(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"short\n" + b"0123456789" * 20 + b"END\n" + b"1%\r99%\n")
