@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from cockpit.logs.filters import Errors
@@ -21,11 +21,13 @@ Hit = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Hunt:
-    """A jump that waits for its sieves: to the next hit (or the previous) from these offsets, one a log."""
+    """A jump that waits for its sieves: to the next hit (or the previous) from these offsets, one a log.
+    ``anywhere`` takes one of the other direction where there is none in this."""
 
     name: str
     forward: bool
     offsets: tuple[int, ...]
+    anywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,9 @@ class Finding:
         if finders is not None:
             self.logs.look_for(SEARCH, finders)
 
-    def begin(self, name: str, forward: bool, position: int | None, place: Place | None) -> None:
+    def begin(
+        self, name: str, forward: bool, position: int | None, place: Place | None, *, anywhere: bool = False
+    ) -> None:
         """Begin to go to the next hit, or the previous, from the line at ``position``; from the first, or the
         last, where none is selected."""
         if name == ERRORS and ERRORS not in self.logs.sieves:
@@ -68,7 +72,7 @@ class Finding:
                     offsets[number] = self._from_line(name, forward, number, place)
                 else:
                     offsets[number] = self.logs.lines.after(log, position + forward)
-        self.hunt = Hunt(name, forward, tuple(offsets))
+        self.hunt = Hunt(name, forward, tuple(offsets), anywhere)
 
     def _from_line(self, name: str, forward: bool, number: int, place: Place) -> int:
         if self.hit is not None and self.hit[0] == number and place.start <= self.hit[1] <= place.end:
@@ -90,6 +94,9 @@ class Finding:
             if hit is not None:
                 found.append((number, hit))
         self.hunt = None
+        if not found and hunt.anywhere:
+            self.hunt = replace(hunt, forward=not hunt.forward, anywhere=False)
+            return self.decide()
         if not found:
             return True, None
         choose = min if hunt.forward else max

@@ -104,7 +104,7 @@ class LogPane(Vertical):
         & > Horizontal > Static { width: auto; padding: 0 1; color: $text-accent; text-style: bold; }
         & > Horizontal > Input { width: 1fr; }
         & > VerticalScroll {
-            height: 40%; border-top: solid $border; display: none; &.open { display: block; }
+            height: auto; max-height: 40%; border-top: solid $border; display: none; &.open { display: block; }
         }
     }
     """

@@ -158,13 +158,13 @@ class LogView(MovingLog):
         return self.finding.wanted
 
     def set_query(self, query: Query | None, *, forward: bool = True, jump: bool = True) -> None:
-        """Search for ``query``: hits are counted and marked, and the next one is gone to. Raises
-        ``PatternError``."""
+        """Search for ``query``: hits are counted and marked, and the next one is gone to; the last before, where
+        none follows or the end is followed. Raises ``PatternError``."""
         self.finding.search(query)
         self.page.highlight(query)
         self._stop_work()
         if query and jump:
-            self._hunt_for(SEARCH, forward)
+            self._hunt_for(SEARCH, forward and not self.following, anywhere=True)
         self._paint()
 
     def action_hit(self, forward: bool) -> None:
@@ -178,10 +178,10 @@ class LogView(MovingLog):
         """The next or previous error."""
         self._hunt_for(ERRORS, forward)
 
-    def _hunt_for(self, name: str, forward: bool) -> None:
+    def _hunt_for(self, name: str, forward: bool, *, anywhere: bool = False) -> None:
         chosen = bool(self._rows) and (forward or not self.following)
         position = self._rows[self._selected].anchor.position if chosen else None
-        self.finding.begin(name, forward, position, self.current if chosen else None)
+        self.finding.begin(name, forward, position, self.current if chosen else None, anywhere=anywhere)
         self._work_on()
         if self._follow_hunt():
             self._paint()
@@ -193,9 +193,9 @@ class LogView(MovingLog):
         if hunt is None or not decided:
             return False
         if hit is None:
-            way = "further down" if hunt.forward else "further up"
+            way = "" if hunt.anywhere else (" further down" if hunt.forward else " further up")
             what = "error" if hunt.name == ERRORS else "hit"
-            self.post_message(self.Notice(f"No {what} {way}."))
+            self.post_message(self.Notice(f"No {what}{way}."))
         else:
             number, offset = hit
             self.go_to(offset, self.logs.logs[number])

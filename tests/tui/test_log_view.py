@@ -144,6 +144,17 @@ async def test_search_counts_and_marks_hits(log: Path) -> None:
         assert view.wanted is None
 
 
+async def test_a_search_at_the_end_finds_what_came_before(log: Path) -> None:
+    async with shown(log) as (pilot, view):
+        await type_in(pilot, "slash", "number 29")
+        await until(pilot, lambda: "“number 29”: 111 of 111" in status(view))
+        assert view.current is not None and view.current.number == 2999
+        await type_in(pilot, "slash", "number 1234")
+        await until(pilot, lambda: view.current and view.current.number == 1234)
+        await type_in(pilot, "slash", "nowhere")
+        await until(pilot, lambda: "No hit. " in status(view))
+
+
 async def test_filter_keeps_the_numbers_and_the_place(log: Path) -> None:
     async with shown(log) as (pilot, view):
         await type_in(pilot, "colon", "700")
