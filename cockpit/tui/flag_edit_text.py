@@ -126,7 +126,8 @@ def flag_content(view: EditView, key: str) -> Content:
 def findings_content(view: EditView) -> Content:
     """Everything that was found, the worst first."""
     if view.error:
-        return Content.assemble(("vLLM gave no answer.\n", "$text-warning"), block(view.error, ""))
+        told = Content.assemble(("vLLM gave no answer.\n", "$text-warning"), block(view.error, ""))
+        return Content("\n").join([told, *(line for one in view.problems for line in _finding(one))])
     if view.check is None:
         return Content.styled("vLLM is asked about the whole command line; its words stand here.", "$muted")
     if not view.problems:

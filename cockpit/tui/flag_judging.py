@@ -11,7 +11,7 @@ from typing import Final
 from cockpit.bringup.flag_draft import Draft
 from cockpit.bringup.flag_judge import FlagCheck
 from cockpit.model.errors import CockpitError
-from cockpit.tui.flag_desk import FlagDesk
+from cockpit.tui.flag_desk import FlagDesk, KnownFlags
 
 PAUSE: Final = 0.2
 """Seconds without a change after which a draft is judged."""
@@ -19,10 +19,11 @@ PAUSE: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A draft's verdict, or the ``error`` that came instead; ``seconds`` is how long the answer took."""
+    """A draft's verdict; where an ``error`` came instead, what is known without vLLM. ``seconds`` is how long the
+    answer took."""
 
     draft: Draft
-    check: FlagCheck | None
+    check: FlagCheck
     seconds: float
     error: str = ""
 
@@ -73,7 +74,8 @@ class Judging:
         try:
             check = await self._desk.check(draft.profile, self._previous)
         except CockpitError as error:
-            return Judged(draft, None, self._clock() - began, str(error))
+            known = await KnownFlags().check(draft.profile, None)
+            return Judged(draft, known, self._clock() - began, str(error))
         self._answered = draft.data
         if check.facts is not None:
             self._previous = check

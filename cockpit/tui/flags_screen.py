@@ -182,9 +182,9 @@ class FlagsScreen(Screen[Path | None]):
             judging=None,
             error=answer.error,
             took=answer.seconds,
-            check=check or self.view.check,
+            check=check,
             judged=answer.draft.data,
-            schema=check.schema if check and check.schema else self.view.schema,
+            schema=check.schema or self.view.schema,
         )
 
     def _change(self, **changes: object) -> None:

@@ -358,6 +358,8 @@ class Live:
 
     def _occupied(self) -> str:
         """Why no helper may be loaded on the head now: it holds memory that a load needs."""
+        if self.store.state.read_only:
+            return "this cockpit only looks"
         if self.busy:
             return "a step is running"
         return "a run is loading" if self.store.state.loading else ""

@@ -17,8 +17,10 @@ from cockpit.bringup.flag_judge import FlagCheck, check_offline, ordered
 from cockpit.model.finding import Fix, Problem, Severity
 from cockpit.model.profile import Profile
 from cockpit.model.profile_yaml import parse
+from cockpit.serving.parser_check import NoVerdictError
 from cockpit.serving.schema_shipped import shipped
 from cockpit.tui import facts as f
+from cockpit.tui import flag_edit_text as text
 from cockpit.tui.flag_edit import split_entry
 from cockpit.tui.flag_keys import Mode
 from cockpit.tui.flags_screen import FlagsScreen
@@ -309,3 +311,22 @@ async def test_the_judged_flags_are_mended_by_a_key(scene: Scene) -> None:
         await settle(pilot)
         assert "tool-call-parser: qwen3_coder" in file_of(scene)
         assert scene.feed.asked[-2:] == [("reopen", scene.profile.file), ("judge_flags", None)]
+
+
+class Broken(Desk):
+    """The head can't be asked."""
+
+    async def check(self, profile: Profile, previous: FlagCheck | None) -> FlagCheck:
+        raise NoVerdictError("vLLM's parser gave no answer: no space left on device")
+
+
+async def test_without_an_answer_of_vllms_the_known_flags_are_gone_by(scene: Scene) -> None:
+    """The reason is shown, and what the shipped list of flags says."""
+    scene.feed.desk = Broken()
+    async with scene.app().run_test(size=(120, 40)) as pilot:
+        screen = await opened(pilot)
+        assert "no space left on device" in screen.view.error
+        assert [one.flag for one in screen.view.problems] == ["kv-cache-dtype"]
+        shown = text.findings_content(screen.view).plain
+        assert "no space left on device" in shown
+        assert "'fp9' is none of its choices" in shown
