@@ -28,8 +28,9 @@ UNIT = "flags"
 IDLE = 600
 """Seconds without a question after which the helper ends by itself."""
 
-LIMIT = 120.0
-"""Seconds a question may take; vLLM's import alone takes 7 to 15, more on a busy host."""
+LIMIT = 240.0
+"""Seconds a question may take; vLLM's import alone takes 7 to 15, and on a busy host a minute, as may the first
+answer."""
 
 ANSWER = 60
 """Seconds that vLLM may take for one answer once it is loaded."""

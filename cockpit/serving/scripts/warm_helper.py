@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 SOCKET = "socket"
+FIRST = 3
 REACHED = 10  # exit status of a fork that came to vLLM's configuration
 
 
@@ -84,8 +85,12 @@ def main(idle: int, limit: int, where: str) -> None:
                 # Another vLLM was installed over this one: what is loaded is no longer what would run.
                 if module.identity() != known:
                     break
-                connection.settimeout(limit)
-                status = respond(judge, connection, limit, where)
+                # Until it is warm, an answer imports what is left of vLLM too.
+                most = limit if warm else limit * FIRST
+                connection.settimeout(most)
+                status = respond(judge, connection, most, where)
+                if status == -signal.SIGALRM:
+                    print(f"vLLM gave no answer within {most} s", flush=True)
             if status == REACHED and not warm:
                 warm_up(judge, limit, where)
                 warm = True
