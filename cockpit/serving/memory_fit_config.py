@@ -3,8 +3,9 @@
 vLLM keeps keys and values of every attention layer: 2 x heads x head size a token, the heads dealt out to the
 ranks of tensor parallelism (each has one at least); with MLA one latent vector a token, whole on every rank;
 of a sliding window no more than the window and a batch; of a linear-attention layer one state a request
-(vllm/v1/kv_cache_interface.py, 0.32.0). Checked against vLLM's own figures: 81,920 bytes a token and rank of a
-26 GB Qwen3 at TP=2 (0.24.0, H200), 512 of the lab's model (0.32.0).
+(vllm/v1/kv_cache_interface.py, 0.32.0). ``tests/serving/test_kv_sizes.py`` holds it against what vLLM's CPU build
+says of models with grouped heads, MLA and sliding windows, and against vLLM's own arithmetic for the state of
+gated linear attention, whose models that build can't serve.
 """
 
 from __future__ import annotations
@@ -38,18 +39,22 @@ class CantTellError(Exception):
 @dataclass(frozen=True, slots=True)
 class KvCache:
     """The KV cache of one rank. ``full`` is bytes a token of the layers that keep all, ``windows`` pairs of a
-    window's tokens and its layers' bytes a token, ``state`` bytes a request."""
+    window's tokens and its layers' bytes a token, ``state`` bytes a request; ``block`` is a block's tokens."""
 
     full: float
     windows: tuple[tuple[int, float], ...] = ()
     state: float = 0.0
+    block: int = BLOCK
 
     def request(self, tokens: int, batch: int) -> int:
         """Bytes that one request of ``tokens`` takes; ``batch`` is max-num-batched-tokens."""
-        total = self.full * _blocks(tokens)
+        total = self.full * self._whole(tokens)
         for window, size in self.windows:
-            total += size * (_blocks(min(tokens, window - 1 + batch)) + BLOCK)
+            total += size * (self._whole(min(tokens, window - 1 + batch)) + self.block)
         return ceil(total + self.state)
+
+    def _whole(self, tokens: int) -> int:
+        return ceil(tokens / self.block) * self.block
 
     def longest(self, room: float, batch: int) -> int:
         """The most tokens of one request that fit into ``room`` bytes; 0 where none do."""
@@ -58,10 +63,6 @@ class KvCache:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if self.request(middle, batch) <= room else (low, middle - 1)
         return low if self.full else high
-
-
-def _blocks(tokens: int) -> int:
-    return ceil(tokens / BLOCK) * BLOCK
 
 
 @dataclass(frozen=True, slots=True)
