@@ -140,8 +140,12 @@ def _of_hits(tried: Attempt) -> Iterator[Candidate]:
         yield Candidate(hit.signature.role, tried.reading, hit.line, hit.head.time, hit, None, hit.block)
 
 
+_TELL_NOTHING = ("fact", "progress", "ready", "begin", "hint")
+"""Roles of lines that leave it open why they stand in an exception."""
+
+
 def _of_exceptions(tried: Attempt) -> Iterator[Candidate]:
-    known = {hit.line for hit in tried.hits if hit.signature.role not in ("fact", "progress", "ready", "begin")}
+    known = {hit.line for hit in tried.hits if hit.signature.role not in _TELL_NOTHING}
     for block in tried.reading.blocks:
         if tried.reading.attempt_of(block.line) != tried.number or recovered(block):
             continue

@@ -8,6 +8,7 @@ from cockpit.diagnosis.tracebacks import Raised
 
 _TYPES = (
     ("OutOfMemoryError", "oom-gpu"),
+    ("DeferredCudaCallError", "driver-cuda"),
     ("MemoryError", "oom-unified-memory"),
     ("PermissionError", "permissions"),
     ("huggingface_hub.", "hf-download"),
@@ -64,6 +65,11 @@ _WORDS = (
     (r"(?i)\b(?:network )?interface\b.*\b(?:found|exist|address)", "network-iface"),
     (r"\bNCCL\b|\bRDMA\b|\bibv_", "nccl-roce"),
     (r"(?i)\bsafetensors\b|\bcheckpoint\b|\bweights? file", "model-missing"),
+    (r"(?i)\bVLLM_HOST_IP\b|\blocal IP address\b", "network-iface"),
+    (
+        r"(?i)\bis not supported (?:with|together|for|by|when)\b|(?<!\w)--[a-z]+-[a-z-]+|\bmax_(?:num|model)_[a-z_]+",
+        "args",
+    ),
 )
 """Words of the message itself, of which the first that fits decides; in the order of how little else they may mean."""
 

@@ -25,6 +25,9 @@ LIMIT = 90.0
 MOST = 1 << 20
 """Bytes of a host's stacks that are kept."""
 
+YOUNG = 15
+"""Minutes for which kept stacks say something about what the run does now."""
+
 _RAY = "ray"
 
 
@@ -46,11 +49,14 @@ def keep_command(profile: Profile, run: str, host: HostSpec, taken: bytes) -> Co
 
 
 def kept_command(profile: Profile, run: str) -> Command:
-    """The stacks that were kept of a run, each behind a line ``## host NAME``."""
+    """The stacks that were kept of a run and are still young, each behind a line ``## host NAME``."""
     folder = f'"$STATE"/runs/{quote(run)}/{FOLDER}'
     text = (
         f"{state_folder(profile)}cd {folder} 2>/dev/null || exit 0\n"
-        f'for file in *.txt; do [ -s "$file" ] && printf "## host %s\\n" "${{file%.txt}}" && head -c {MOST} "$file"; done\n'
+        f'for file in $(find . -name "*.txt" -mmin -{YOUNG} | sort); do\n'
+        "  name=${file#./}\n"
+        '  [ -s "$file" ] && printf "## host %s\\n" "${name%.txt}" &&'
+        f' head -c {MOST} "$file"\ndone\n'
         "exit 0"
     )
     return script(profile.head.name, text, "read the stacks that were taken", limit=30)

@@ -73,6 +73,17 @@ def test_a_healthy_run_is_explained_as_healthy(lab: Cockpit, first: Answer) -> N
     assert found["findings"] == []
 
 
+def test_the_stacks_of_every_rank_are_taken_and_told(lab: Cockpit, first: Answer) -> None:
+    found = lab("explain", lab.name, "--stacks", "--json").json
+    assert found["status"] == "ok", found
+    (note,) = found["findings"]
+    assert note["severity"] == "note"
+    files = " ".join(shown["file"] for shown in note["evidence"])
+    # Where tracing is not allowed (a container without SYS_PTRACE), that is said instead.
+    assert ("spark-1" in files and "spark-2" in files) or "SYS_PTRACE" in " ".join(found["next"]), found
+    assert "the engine (process " in note["cause"]
+
+
 def test_the_logs_of_both_hosts(lab: Cockpit, first: Answer) -> None:
     serve = lab("logs", lab.name)
     assert "Application startup complete." in serve.out
