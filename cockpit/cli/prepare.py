@@ -9,14 +9,13 @@ from collections.abc import Sequence
 import click
 
 from cockpit.bringup.events import Outcome, StepState, now
+from cockpit.bringup.preparation.amounts import amount, duration
 from cockpit.bringup.preparation.preparer import prepare as run
 from cockpit.bringup.preparation.task import Kind, Task, TaskChanged, TaskEvent, TaskProgress, to_json
 from cockpit.cli import exits, show
 from cockpit.cli.verbs import session_for
 from cockpit.cli.watch import MARKS
 from cockpit.hosts.quoting import join
-
-UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 async def prepare(
@@ -146,21 +145,3 @@ class _Lines:
         if self._open:
             click.echo("")
             self._open = False
-
-
-def amount(count: float) -> str:
-    """Bytes in words."""
-    for unit in UNITS:
-        if abs(count) < 1000 or unit == UNITS[-1]:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.2f} {unit}"
-        count /= 1000
-    raise AssertionError
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -6,11 +6,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cockpit.bringup.events import StepName
+from cockpit.bringup.events import Outcome, StepName
 from cockpit.hosts.errors import HostKeyUnknown
 from cockpit.tui.store import Store
 
 if TYPE_CHECKING:
+    from cockpit.bringup.preparation.preparer import Confirm, Show
+    from cockpit.bringup.preparation.task import Tell
     from cockpit.bringup.runner import Planned
     from cockpit.logs.sources import Source
     from cockpit.model.command import Command
@@ -105,6 +107,10 @@ class Feed(Protocol):
 
     def flag_desk(self) -> FlagDesk:
         """Whom the editor of flags asks."""
+        ...
+
+    async def prepare(self, confirm: Confirm, show: Show, tell: Tell) -> Outcome:
+        """Make so what preflight found missing; raises ``CockpitError``."""
         ...
 
     def serve_source(self) -> Source | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cockpit.bringup.errors import StepError
 from cockpit.bringup.events import Ended, Found, Outcome, StepChanged, StepName, StepState
@@ -34,6 +34,10 @@ from cockpit.tui.poll_host import HostPoller
 from cockpit.tui.poll_log import Logs
 from cockpit.tui.state import FlagsView, RunView
 from cockpit.tui.store import Store
+
+if TYPE_CHECKING:
+    from cockpit.bringup.preparation.preparer import Confirm, Show
+    from cockpit.bringup.preparation.task import Tell
 
 
 def _nothing(*_: object) -> None:
@@ -351,6 +355,16 @@ class Live:
         """Judge the profile's flags by the vLLM that will run."""
         if self.session is not None and not self.busy:
             self._start(self._judged())
+
+    async def prepare(self, confirm: Confirm, show: Show, tell: Tell) -> Outcome:
+        """Make so what preflight found missing; raises ``CockpitError``. Not while a step runs."""
+        from cockpit.bringup.preparation.preparer import prepare
+
+        if self.session is None or self.busy:
+            raise CockpitError("A step is running." if self.busy else "The hosts are not connected.")
+        outcome = await prepare(_quiet(self.session), only=None, confirm=confirm, show=show, tell=tell)
+        self.wake()
+        return outcome
 
     def flag_desk(self) -> HostFlags:
         """The vLLM on the head."""

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from cockpit.bringup.events import StepChanged, StepName, StepState
+from cockpit.bringup.events import Outcome, StepChanged, StepName, StepState
 from cockpit.bringup.look import StepSeen
 from cockpit.bringup.runner import Planned
 from cockpit.bringup.step import Report
@@ -28,6 +28,7 @@ from cockpit.bringup.steps import all_steps
 from cockpit.bringup.watch import host_of
 from cockpit.logs.sources import Kind, Reach, Source
 from cockpit.model.command import Command
+from cockpit.model.errors import CockpitError
 from cockpit.model.facts import Gpu, GpuProcess, Member, Membership, MemberState, Memory, Sample
 from cockpit.model.profile import Fabric, FlagValue, HostSpec, NativeRuntime, Profile, Role, ServeSpec
 from cockpit.serving.load import LoadWatch
@@ -36,6 +37,10 @@ from cockpit.tui.feed import Key
 from cockpit.tui.flag_desk import KnownFlags
 from cockpit.tui.state import Link, LinkView
 from cockpit.tui.store import Store
+
+if TYPE_CHECKING:
+    from cockpit.bringup.preparation.preparer import Confirm, Show
+    from cockpit.bringup.preparation.task import Tell
 
 MIB: Final = 1024 * 1024
 RUN: Final = "recorded"
@@ -324,6 +329,10 @@ class Replay:
 
     def judge_flags(self) -> None:
         """Nobody judges."""
+
+    async def prepare(self, confirm: Confirm, show: Show, tell: Tell) -> Outcome:
+        """Nothing is reached."""
+        raise CockpitError("Nothing is reached from here.")
 
     def flag_desk(self) -> KnownFlags:
         """Shipped flags."""

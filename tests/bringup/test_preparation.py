@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from cockpit.bringup.preparation import pipe, rsync
+from cockpit.bringup.preparation.amounts import amount, duration
 from cockpit.bringup.preparation.files import Compared, Listed, lacking, parse_compared, parse_listed
 from cockpit.bringup.preparation.image import Pulled
 from cockpit.bringup.preparation.moving import ONE_TIME, Heard
 from cockpit.bringup.preparation.pace import Pace
-from cockpit.cli.prepare import amount, duration
 from cockpit.model.profile import Fabric, HostSpec, Role
 
 ONE = HostSpec("one", "one", Role.HEAD, Fabric("127.0.0.1"))

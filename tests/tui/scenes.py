@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cockpit.bringup.events import Found, StepChanged, StepName, StepState, Surveyed
+from cockpit.bringup.events import Found, Outcome, StepChanged, StepName, StepState, Surveyed
 from cockpit.bringup.look import StepSeen
+from cockpit.bringup.preparation.preparer import Confirm, Show
+from cockpit.bringup.preparation.task import Tell
 from cockpit.bringup.runner import Planned, plan
 from cockpit.bringup.step import Planner, Report
 from cockpit.bringup.steps import all_steps
@@ -38,6 +40,7 @@ from cockpit.serving.prompt import PromptResult
 from cockpit.tui import facts as f
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.flag_desk import FlagDesk, KnownFlags
+from cockpit.tui.prepare_screen import Prepare
 from cockpit.tui.replay import Replay
 from cockpit.tui.state import Link, LinkView
 from cockpit.tui.store import Store
@@ -72,6 +75,7 @@ class QuietFeed:
         self.source: Source | None = None
         self.busy = False
         self.desk: FlagDesk = KnownFlags()
+        self.preparation: Prepare | None = None
         self.attended = False
         self.path: Path | None = None
         self.paths: dict[str, Path] = {}
@@ -134,6 +138,12 @@ class QuietFeed:
 
     def judge_flags(self) -> None:
         self.asked.append(("judge_flags", None))
+
+    async def prepare(self, confirm: Confirm, show: Show, tell: Tell) -> Outcome:
+        self.asked.append(("prepare", None))
+        if self.preparation is None:
+            return Outcome.READY
+        return await self.preparation(confirm, show, tell)
 
     def flag_desk(self) -> FlagDesk:
         return self.desk

@@ -30,7 +30,7 @@ def test_the_readme_has_the_table() -> None:
     assert markdown_table() in README.read_text(encoding="utf-8")
 
 
-STARTERS = ["run", "run_all", "run_through", "undo", "down", "force", "flags"]
+STARTERS = ["run", "run_all", "run_through", "undo", "down", "force", "flags", "prepare"]
 
 
 @pytest.mark.parametrize("action", STARTERS)

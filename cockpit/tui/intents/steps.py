@@ -87,6 +87,13 @@ def show_step(app: CockpitApp) -> None:
     app.cockpit.lower.show_details(f"{step.title} · plan and output", content, step)
 
 
+def prepare(app: CockpitApp) -> None:
+    """Open the preparation."""
+    from cockpit.tui.prepare_screen import PrepareScreen
+
+    app.push_screen(PrepareScreen(app.feed.prepare))
+
+
 INTENTS: Final = {
     "run": run,
     "run_all": run_all,
@@ -96,4 +103,5 @@ INTENTS: Final = {
     "down": down,
     "stop": stop,
     "details": details,
+    "prepare": prepare,
 }
