@@ -15,7 +15,7 @@ from tests.tui.test_prepare import screen_text
 
 __all__ = ["profile"]
 
-pytestmark = [pytest.mark.rig, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.rig, pytest.mark.full, pytest.mark.timeout(300)]
 
 
 async def test_the_model_is_copied_by_a_key(
@@ -36,7 +36,11 @@ async def test_the_model_is_copied_by_a_key(
 
         await until("Preflight")
         end = time.monotonic() + 60
-        while not app.opened or not all(host.connected for host in app.feed.session.hosts.values()):  # type: ignore[attr-defined]
+        while not (
+            app.opened
+            and (session := app.feed.session) is not None  # type: ignore[attr-defined]
+            and all(host.connected for host in session.hosts.values())
+        ):
             assert time.monotonic() < end
             await pilot.pause(0.2)
         await pilot.press("p")
