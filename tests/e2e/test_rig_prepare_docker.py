@@ -86,6 +86,7 @@ def test_an_image_that_differs_is_replaced_by_the_heads(rig: Rig, cockpit: Cockp
             host.exec(["docker", "image", "prune", "-f"])
 
 
+@pytest.mark.full
 def test_an_image_that_no_host_has_is_pulled_on_both(rig: Rig, cockpit: Cockpit, tmp_path: Path) -> None:
     reference = f"{REGISTRY}/rig/small:test"
     with serve_image(rig):
