@@ -189,3 +189,29 @@ def test_the_missing_backend_is_told_without_any_host(cli: Cli) -> None:
     (error,) = [one for one in told["findings"] if one["severity"] == "error"]
     assert error["flag"] == "distributed-executor-backend"
     assert error["fix"][0]["change"] == {"set": {"serve.flags.distributed-executor-backend": "ray"}}
+
+
+ASKING = """
+import asyncio
+from cockpit.cli.asking import asking
+async def main():
+    async with asking("Asking vLLM on spark-1 ..."):
+        await asyncio.sleep(1.2)
+asyncio.run(main())
+print("the answer")
+"""
+
+
+def test_on_a_terminal_a_line_moves_while_it_asks() -> None:
+    """It counts the seconds, and is gone when the answer comes."""
+    ours, theirs = os.openpty()
+    with subprocess.Popen([sys.executable, "-c", ASKING], stdout=subprocess.PIPE, stderr=theirs) as running:
+        os.close(theirs)
+        answer, _ = running.communicate(timeout=60)
+    written = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert answer == b"the answer\n"
+    assert "Asking vLLM on spark-1 ... 0 s" in written
+    assert "Asking vLLM on spark-1 ... 1 s" in written
+    assert "\n" not in written
+    assert written.endswith("\r\x1b[K")
