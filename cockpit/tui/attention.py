@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from cockpit.bringup.events import StepName, StepState
+from cockpit.bringup.events import Outcome, StepName, StepState
 from cockpit.tui.intents.looking import show_host_details
 from cockpit.tui.intents.steps import show_step
 from cockpit.tui.state import STOPPED, HostView, StepView
@@ -12,6 +12,9 @@ from cockpit.tui.state import STOPPED, HostView, StepView
 if TYPE_CHECKING:
     from cockpit.tui.app import CockpitApp
     from cockpit.tui.state import State
+
+BADLY: Final = frozenset({Outcome.UNREACHABLE, Outcome.TIMEOUT, Outcome.STALLED, Outcome.FAILED})
+"""Outcomes after which the step that is unknown is the one to look at."""
 
 
 class Attention:
@@ -75,7 +78,15 @@ class Attention:
 
     def _failure(self, state: State, found: bool) -> None:
         """A step that failed here is selected, and shows why unless its cause is shown already."""
-        failed = next((step.name for step in state.steps if step.state in STOPPED), None)
+        ended = state.activity.outcome in BADLY and not state.activity.busy
+        failed = next(
+            (
+                step.name
+                for step in state.steps
+                if step.state in STOPPED or (ended and step.state is StepState.UNKNOWN and step.reason)
+            ),
+            None,
+        )
         if failed is not None and failed is not self._had_failure and not self._app.cockpit.lower.writing:
             self._app.cockpit.steps.selected = failed
             if not found:

@@ -67,6 +67,11 @@ def see_steps(steps: tuple[StepView, ...], seen: Iterable[StepSeen], running: bo
             or (step.state in STOPPED and report.state is not StepState.DONE)
             or (
                 step.name in NOT_ASKED
+                and step.state is StepState.UNKNOWN
+                and report.state is not StepState.DONE
+            )
+            or (
+                step.name in NOT_ASKED
                 and step.state is StepState.DONE
                 and _still(step.name, report.state, running)
             )

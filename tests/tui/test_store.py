@@ -81,6 +81,17 @@ def test_unknown_is_not_kept_as_failed() -> None:
     assert scene.store.state.step(StepName.RAY_HEAD).state is StepState.READY_TO_RUN
 
 
+def test_what_a_look_does_not_ask_stays_unknown() -> None:
+    """The flags' judgement that was lost is not wiped out by a look that never judges them."""
+    scene = Scene().opened()
+    scene.store.happened(StepChanged(StepName.FLAGS, StepState.UNKNOWN, "no answer within 120 s"))
+    scene.tell(f.StepsSeen((StepSeen(StepName.FLAGS, Report(StepState.READY_TO_RUN)),)))
+    step = scene.store.state.step(StepName.FLAGS)
+    assert (step.state, step.reason) == (StepState.UNKNOWN, "no answer within 120 s")
+    scene.tell(f.StepsSeen((StepSeen(StepName.FLAGS, Report(StepState.DONE)),)))
+    assert scene.store.state.step(StepName.FLAGS).state is StepState.DONE
+
+
 def test_undone_is_not_done() -> None:
     """A step that was undone can run again."""
     scene = Scene().loading()

@@ -101,7 +101,8 @@ def test_suspend_resize_and_a_closed_terminal_leave_all_as_it_was(
     shell = Shell(40, 120)
     try:
         shell.until(lambda text: b"shell> " in text, "the shell")
-        shell.type(f"{sys.executable} -m cockpit {up.profile}\n".encode())
+        # readline may export the size it saw, which would then stand for good.
+        shell.type(f"env -u COLUMNS -u LINES {sys.executable} -m cockpit {up.profile}\n".encode())
         shell.until(lambda text: b"Nothing runs yet" in text, "the first screen")
         shell.seen.clear()
         shell.size(24, 80)
@@ -126,4 +127,4 @@ def test_suspend_resize_and_a_closed_terminal_leave_all_as_it_was(
     while any(host.processes for host in lab.status().hosts) and time.monotonic() < stop:
         time.sleep(0.5)
     assert [host.processes for host in lab.status().hosts] == [0, 0]
-    assert files(up) == before
+    assert sorted(files(up) ^ before) == []
