@@ -66,6 +66,9 @@ class CockpitScreen(Screen[None]):
 
     async def watch_state(self, before: State, after: State) -> None:
         """Make panels for hosts that are new."""
+        if not self.query("#hosts"):
+            # The app is ending: what is told meanwhile has no place any more.
+            return
         names = [host.name for host in after.hosts]
         if self.is_mounted and after.profile_error and not names:
             self.query_one("#no-hosts", Static).update(after.profile_error)

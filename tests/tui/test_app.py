@@ -13,6 +13,7 @@ from textual.widgets import Input
 
 from cockpit.bringup.events import StepChanged, StepName, StepState
 from cockpit.logs.sources import Kind, Reach, Source
+from cockpit.model.profile import HostSpec, Role
 from cockpit.tui import facts as f
 from cockpit.tui import themes
 from cockpit.tui.actions import ACTIONS
@@ -22,7 +23,7 @@ from cockpit.tui.load_text import load_lines
 from cockpit.tui.state import State
 from cockpit.tui.widgets.host_panel import HostPanel
 from cockpit.tui.widgets.prompt_pane import PromptPane
-from tests.tui.scenes import Scene, hostile, replay_at
+from tests.tui.scenes import Scene, hostile, profile, replay_at
 from tests.tui.test_snapshots import settle
 
 
@@ -186,6 +187,28 @@ async def test_one_host_has_the_narrow_screen() -> None:
         await pilot.resize_terminal(160, 48)
         await settle(pilot)
         assert not first.has_class("-brief")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+async def test_more_hosts_than_two_scroll(size: tuple[int, int]) -> None:
+    """With four hosts each is reached by a key, and is then on the screen with its own figures."""
+    hosts = (*profile().hosts, HostSpec("spark-3", "c", Role.WORKER), HostSpec("spark-4", "d", Role.WORKER))
+    scene = Scene(profile=profile(hosts=hosts)).opened().samples(3, lambda _second: 10.0)
+    async with scene.app().run_test(size=size) as pilot:
+        await settle(pilot)
+        panels = list(pilot.app.screen.query(HostPanel))
+        assert len(panels) == 4
+        await press(pilot, "1")
+        for number in range(4):
+            text = await screen_text(pilot)
+            assert panels[number].has_focus
+            assert f"spark-{number + 1}" in text
+            box = panels[number].region
+            assert box.x >= 0, number
+            assert box.right <= size[0], number
+            assert box.bottom <= size[1] - 1, number
+            await press(pilot, "h")
+        assert panels[0].has_focus
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])

@@ -77,9 +77,10 @@ def up(
 
 
 def files(info: LabInfo) -> set[Path]:
-    """Every file in the folders of the lab's hosts."""
+    """Every file in the folders of the lab's hosts, but that of the stand-in for nvidia-smi."""
     assert info.profile is not None
-    return {path for path in info.profile.parent.rglob("*") if path.is_file()}
+    found = info.profile.parent.rglob("*")
+    return {path for path in found if path.is_file() and path.name != "nvidia-smi.last"}
 
 
 def ended(pid: int) -> bool:
