@@ -62,6 +62,11 @@ def _has_run(context: Context) -> bool:
     return context.state.run is not None
 
 
+def _may_look_in(context: Context) -> bool:
+    """Whether a run's processes may be looked into, also while a step watches them."""
+    return _has_run(context) and not context.state.read_only
+
+
 def _has_evidence(context: Context) -> bool:
     found = context.state.explanation
     return found is not None and any(finding.evidence for finding in found.findings)
@@ -196,7 +201,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "explain", "x", "explain", "Why it is as it is, from every log of every host.", LOOK, _failed, rank=8
     ),
     Action(
-        "stacks", "k", "stacks", "Take the Python stacks of every rank: what each waits in.", LOOK, _has_run
+        "stacks", "P", "stacks", "Take the Python stacks of every rank: what each waits in.", LOOK, _may_look_in
     ),
     Action("host_1", "1", "host 1", "The first host.", LOOK, _known),
     Action("host_2", "2", "host 2", "The second host.", LOOK, _known),

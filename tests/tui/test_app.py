@@ -54,6 +54,15 @@ async def test_keys_become_intents() -> None:
     ]
 
 
+async def test_the_stacks_are_taken_by_a_key() -> None:
+    """``P`` asks for the ranks' stacks and shows why; not in read-only mode."""
+    for read_only, asked in ((False, [("explain", "stacks")]), (True, [])):
+        scene = Scene(read_only=read_only).ready()
+        async with scene.app().run_test(size=(120, 40)) as pilot:
+            await press(pilot, "P")
+        assert [one for one in scene.feed.asked if one[0] == "explain"] == asked
+
+
 async def test_read_only_starts_nothing() -> None:
     """Every key that starts or changes something does nothing."""
     scene = Scene(read_only=True).ready()
