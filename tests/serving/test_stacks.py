@@ -10,7 +10,9 @@ from pathlib import Path
 from cockpit.diagnosis.sources import STACKS, Source
 from cockpit.diagnosis.stacks import refused, waiting
 from cockpit.lab.environment import Environment
-from cockpit.serving.stacks import parse_kept
+from cockpit.model.command import Command
+from cockpit.serving.stacks import keep_command, kept_command, parse_kept
+from tests.serving.profiles import profile
 
 SERVE = "import time\ndef wait_for_the_other_rank():\n    time.sleep(60)\nwait_for_the_other_rank()\n"
 
@@ -20,6 +22,12 @@ def _take(state: Path, path: str) -> bytes:
     argv = (sys.executable, "-I", "-S", "-", "runs/current", "ray")
     env = {"STATE": str(state), "PATH": path}
     return subprocess.run(argv, input=script, env=env, capture_output=True, timeout=60, check=True).stdout
+
+
+def _run(command: Command, state: Path) -> bytes:
+    env = {"XDG_STATE_HOME": str(state), "HOME": str(state), "PATH": os.defpath}
+    argv, text = command.remote_argv, command.stdin.encode()
+    return subprocess.run(argv, input=text, env=env, capture_output=True, timeout=60, check=True).stdout
 
 
 def _began(pid: int) -> int:
@@ -61,3 +69,17 @@ def test_kept_stacks_are_told_apart_by_host() -> None:
         "spark-1": b"## process 7 VLLM::Worker\nThread 7 (idle)\n",
         "spark-2": b"## missing x\n",
     }
+
+
+def test_what_was_taken_is_kept_in_the_runs_folder(tmp_path: Path) -> None:
+    declared = profile()
+    taken = b'## process 7 VLLM::Worker\nThread 7 (idle): "it\'s $HOME `x`"\n'
+    for spec in declared.hosts:
+        _run(keep_command(declared, "20261201-1", spec, taken), tmp_path)
+    assert parse_kept(_run(kept_command(declared, "20261201-1"), tmp_path)) == dict.fromkeys(
+        [spec.name for spec in declared.hosts], taken
+    )
+    old = next((tmp_path / "spark-cockpit").rglob(f"{declared.head.name}.txt"))
+    os.utime(old, (1, 1))
+    assert list(parse_kept(_run(kept_command(declared, "20261201-1"), tmp_path))) == [declared.workers[0].name]
+    assert parse_kept(_run(kept_command(declared, "another"), tmp_path)) == {}
