@@ -106,6 +106,20 @@ async def test_what_can_not_be_written_is_told_at_once(session: Session, tmp_pat
     assert caught.value.host == "two" and caught.value.line
 
 
+async def test_the_line_that_says_why_is_shown(session: Session, tmp_path: Path) -> None:
+    source, target = tmp_path / "from", tmp_path / "to"
+    for folder in (source, target):
+        folder.mkdir()
+    (source / "a").write_bytes(b"a" * 100_000)
+    (target / "a").mkdir()
+    (target / "a" / "in the way").write_bytes(b"")
+    with pytest.raises(StepFailed) as caught:
+        await move(session, COPY, by_rsync(source, target, 1), lambda _event: None)
+    assert caught.value.line.startswith(("rsync: ", "could not make way", "cannot delete"))
+    assert "a" in caught.value.line and "exit status 23" in caught.value.message
+    assert caught.value.remedy
+
+
 async def test_an_end_that_does_not_come_up_is_told(session: Session, tmp_path: Path) -> None:
     with pytest.raises(StepFailed) as caught:
         await move(session, COPY, by_rsync(tmp_path / "a", tmp_path / "b", 1), lambda _e: None, patience=0)

@@ -129,7 +129,7 @@ class Attempt:
                 await self._listens(offering)
                 async with hosts[how.take.host].open(how.take) as taking:
                     status = await self._follow(taking)
-                    said = self.last.said or taking.error_text or "\n".join(self.lines[-3:])
+                    said = self.last.said or "\n".join((*self.lines[-5:], taking.error_text)).strip()
                 if status:
                     # The offering end may know better why.
                     raise self._failed(status, said or offering.error_text)
@@ -229,10 +229,14 @@ EXIT VALUES), and the pipe's own."""
 REMEDIES = {
     10: "The other end can't be reached over the fabric: `spark-cockpit check` tells what is in the way.",
     11: "The disk is full, or a file there may not be written by this user.",
+    23: "A file there may not be written by this user, or one here not be read: see who owns it (ls -l).",
     35: "The other end can't be reached over the fabric: `spark-cockpit check` tells what is in the way.",
 }
 
 
 def _last(text: str) -> str:
+    """The line that says most: rsync tells the reason first, and last only that there was one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:400] if lines else ""
+    reasons = [line for line in lines if not line.startswith("rsync error:")]
+    own = [line for line in reasons if line.startswith("rsync: ")]
+    return (own or reasons[-1:] or lines[-1:] or [""])[0][:400]
