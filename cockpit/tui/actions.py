@@ -187,6 +187,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("log_next", "right_square_bracket", "next log", "The next log: host and source.", LOOK, _known),
     Action("log_previous", "left_square_bracket", "previous log", "The log before.", LOOK, _known),
     Action("log_merged", "M", "both logs", "Both hosts' logs as one, by time; or one again.", LOOK, _known),
+    Action("copy", "c", "copy", "Copy what the lower half says, through the terminal (OSC 52).", LOOK),
+    Action("save", "S", "save", "Save what the lower half says to a file.", LOOK),
     Action("full", "plus", "full", "The lower half on the full screen, and back.", LOOK, _always, rank=10),
     Action(
         "evidence",

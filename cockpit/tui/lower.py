@@ -153,6 +153,15 @@ class Lower(Vertical):
         return self.pane == "prompt" and self.query_one("#prompt Input", Input).has_focus
 
     @property
+    def text(self) -> str:
+        """The text of the pane that is shown; "" for a log or charts."""
+        if self.pane == "prompt":
+            return self.query_one(PromptPane).text
+        return (
+            self.query_one(f"#{self.pane}", TextPane).text if self.pane in ("details", "why", "flags") else ""
+        )
+
+    @property
     def focused_within(self) -> bool:
         """Whether the keys are here."""
         return self.has_pseudo_class("focus-within")

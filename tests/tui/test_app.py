@@ -159,6 +159,18 @@ async def test_a_failure_is_shown_without_a_key() -> None:
     assert "+ serve.flags.distributed-executor-backend: ray" in text
 
 
+async def test_what_is_shown_is_copied_and_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the terminal, and always to a file as well; a folder that can't be written is told."""
+    monkeypatch.chdir(tmp_path)
+    async with Scene().failed().app().run_test(size=(120, 40)) as pilot:
+        await press(pilot, "c", "S")
+        assert "larger than the number of available GPUs" in pilot.app.clipboard
+        (saved,) = tmp_path.glob("spark-cockpit-why-*.txt")
+        assert saved.read_text(encoding="utf-8").rstrip("\n") == pilot.app.clipboard.rstrip("\n")
+        await press(pilot, "escape", "v", "c")
+        assert any("There is no text here" in told.message for told in pilot.app._notifications)
+
+
 async def test_writing_a_prompt_is_not_interrupted() -> None:
     """What is found meanwhile does not take the line away from under the writer's hands."""
     scene = Scene().ready()

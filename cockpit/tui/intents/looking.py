@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from cockpit.logs.sanitise import clean
 from cockpit.tui.widgets.host_panel import HostPanel
 from cockpit.tui.widgets.panes import host_content
 
@@ -36,6 +39,31 @@ def full(app: CockpitApp) -> None:
     app.cockpit.toggle_class("-full")
     if app.cockpit.has_class("-full"):
         app.cockpit.lower.focus_pane()
+
+
+def copy(app: CockpitApp) -> None:
+    """Copy the text that is shown; nobody tells whether the terminal took it."""
+    text = app.cockpit.lower.text
+    if text:
+        app.copy_to_clipboard(text)
+        app.notify("Copied, if the terminal allows it; S saves to a file.", markup=False)
+    else:
+        app.notify("There is no text here; a log that has the keys copies with c too.", markup=False)
+
+
+def save(app: CockpitApp) -> None:
+    """Save the text that is shown below the present folder."""
+    text, pane = app.cockpit.lower.text, app.cockpit.lower.pane
+    if not text:
+        app.notify("There is no text here; a log that has the focus saves with s.", markup=False)
+        return
+    path = Path.cwd() / f"spark-cockpit-{pane}-{datetime.now():%Y%m%d-%H%M%S}.txt"
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        app.notify(clean(f"{path}: {error.strerror}"), title="Not saved", severity="error", markup=False)
+    else:
+        app.notify(clean(f"Saved to {path}."), markup=False)
 
 
 def evidence(app: CockpitApp) -> None:
@@ -100,6 +128,8 @@ INTENTS: Final = {
     "log_previous": log_previous,
     "log_merged": log_merged,
     "full": full,
+    "copy": copy,
+    "save": save,
     "evidence": evidence,
     "show": evidence,
     "explain": explain,

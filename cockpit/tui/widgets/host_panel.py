@@ -20,6 +20,11 @@ class Lines(Static):
         super().__init__(id=id, classes=classes, markup=False)
         self._last: Content | None = None
 
+    @property
+    def text(self) -> str:
+        """What is shown."""
+        return self._last.plain if self._last is not None else ""
+
     def show(self, content: Content) -> None:
         """Show ``content``."""
         if self._last is None or not content.is_same(self._last):

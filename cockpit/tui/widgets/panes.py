@@ -41,6 +41,11 @@ class TextPane(VerticalScroll):
         """Show ``content``."""
         self.query_one(Lines).show(content)
 
+    @property
+    def text(self) -> str:
+        """What is shown, all of it."""
+        return self.query_one(Lines).text
+
 
 class FlagsPane(TextPane):
     """The flags' judgement; its keys apply the changes."""

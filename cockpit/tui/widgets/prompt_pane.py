@@ -103,6 +103,11 @@ class PromptPane(Vertical):
         scroll.scroll_end(animate=False)
         self.query_one(".figures", Lines).show(Content(self._parameters()))
 
+    @property
+    def text(self) -> str:
+        """The conversation."""
+        return self.query_one(VerticalScroll).query_one(Lines).text
+
     def _parameters(self) -> str:
         profile = self.state.profile
         if profile is None:
