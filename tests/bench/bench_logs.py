@@ -1,7 +1,7 @@
 """The log view beside less, lnav and Textual's own log widgets, its engine beside wc and grep, its way over SSH
 beside OpenSSH's client: all in the same run.
 
-    python tests/bench/bench_logs.py [--large] [--quick] [--lines N]
+    python tests/bench/bench_logs.py [--large] [--quick] [--lines N] [--part PART]
 
 Makes a log of 1,000,000 vLLM-like lines (150 MB; with ``--large`` also one of 8,000,000, 1.2 GB) in a temporary
 folder. Terminal programs run in a real pseudo-terminal of 200x50. Prints what was measured, and ratios: on a
@@ -25,7 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.bench.terminal import COLUMNS, ROWS, Terminal, table
+from tests.bench.terminal import COLUMNS, ROWS, Terminal, row, table
 
 PEERS = {"less": "less", "lnav": "lnav", "ssh": "openssh-client", "sshd": "openssh-server"}
 PROCESSES = (
@@ -41,6 +41,7 @@ WORDS = tuple(
     for other in ("weights", "shard", "memory", "GiB", "graph", "rank")
 )
 FOLLOWED = 6.0
+PARTS = ["open", "engine", "ssh", "follow"]
 
 VIEW = """
 import asyncio, sys, time
@@ -211,9 +212,9 @@ def compare(path: Path, lines: int, quick: bool) -> None:
     title = f"Opened: {size / 1e6:.0f} MB, {lines:,} lines (a bare Textual app takes {bare:.2f} s to its first word)"
     table(title, head, rows)
     own = float(rows[0][1]), float(rows[0][3])
-    for row in rows[1:]:
-        times, memory = float(row[1].replace("–", "nan")) / own[0], float(row[3]) / own[1]
-        print(f"{row[0]}: {times:.1f} times our time to the end shown, {memory:.1f} times our memory")
+    for other in rows[1:]:
+        times, memory = float(other[1].replace("–", "nan")) / own[0], float(other[3]) / own[1]
+        print(f"{other[0]}: {times:.1f} times our time to the end shown, {memory:.1f} times our memory")
 
 
 # The engine
@@ -247,7 +248,8 @@ def engine(path: Path) -> None:
     from cockpit.logs.search import Query
     from cockpit.logs.sieve import Sieve
 
-    rows: list[tuple[str, ...]] = []
+    head = ("", "s", "GB/s", "found", "peer, s", "peer's time / ours")
+    table(f"Engine: {path.stat().st_size / 1e6:.0f} MB, one thread", head, [])
     name = str(path)
     with LogFile(path) as file:
         index = LineIndex(file)
@@ -274,9 +276,7 @@ def engine(path: Path) -> None:
             seconds = timed(whole(finder if sieve is None else sieve.extend))
             found = index.lines if sieve is None else len(sieve)
             ratio = (f"{argv[0]} {theirs:.2f}", f"{theirs / seconds:.2f}") if argv else ("", "")
-            rows.append((title, f"{seconds:.2f}", f"{file.size / seconds / 1e9:.2f}", f"{found:,}", *ratio))
-    head = ("", "s", "GB/s", "found", "peer, s", "peer's time / ours")
-    table(f"Engine: {path.stat().st_size / 1e6:.0f} MB, one thread", head, rows)
+            row((title, f"{seconds:.2f}", f"{file.size / seconds / 1e9:.2f}", f"{found:,}", *ratio))
 
 
 # Following
@@ -410,19 +410,24 @@ def main() -> None:
     parser.add_argument("--large", action="store_true", help="also 1.2 GB")
     parser.add_argument("--quick", action="store_true", help="without Textual's own widgets")
     parser.add_argument("--lines", type=int, action="append", help="only a log of so many lines")
+    parser.add_argument("--part", choices=PARTS, action="append", help="only this part")
     options = parser.parse_args()
+    parts = options.part or PARTS
     sizes = options.lines or ([1_000_000, 8_000_000] if options.large else [1_000_000])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for lines in sizes:
             path = folder / f"{lines}.log"
             make_log(path, lines)
-            compare(path, lines, options.quick)
-            engine(path)
-            if there("ssh") and there("sshd"):
+            if "open" in parts:
+                compare(path, lines, options.quick)
+            if "engine" in parts:
+                engine(path)
+            if "ssh" in parts and there("ssh") and there("sshd"):
                 over_ssh(path, folder)
             path.unlink()
-        following(folder, options.quick)
+        if "follow" in parts:
+            following(folder, options.quick)
 
 
 if __name__ == "__main__":

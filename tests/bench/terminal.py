@@ -99,5 +99,10 @@ class Terminal:
 def table(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     """Print a table in Markdown."""
     print(f"\n{title}\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}", flush=True)
-    for row in rows:
-        print(f"| {' | '.join(row)} |", flush=True)
+    for each in rows:
+        row(each)
+
+
+def row(cells: tuple[str, ...]) -> None:
+    """Print one row of the table begun last."""
+    print(f"| {' | '.join(cells)} |", flush=True)
