@@ -14,7 +14,7 @@ import click
 
 from cockpit.bringup.profiles import find
 from cockpit.bringup.session import Session
-from cockpit.bringup.sources import follower_of, sources_of, spool_of
+from cockpit.bringup.sources import HOST_SPOOL, follower_of, sources_of, spool_of
 from cockpit.cli import exits, show
 from cockpit.cli.verbs import session_for
 from cockpit.logs.follow import FollowEvent, Full, Gap, HasRoom, Lost, Resumed, Waiting, follow_spool
@@ -33,7 +33,7 @@ from cockpit.logs.printing import (
 )
 from cockpit.logs.sanitise import clean
 from cockpit.logs.sources import Kind, Source
-from cockpit.logs.spool import Spool, SpoolInUse
+from cockpit.logs.spool import Spool, SpoolInUse, prune, runs_kept, spool_root
 from cockpit.model.errors import CockpitError, WrongWordError
 from cockpit.model.profile import HostSpec, Profile
 from cockpit.model.profile_error import nearest
@@ -77,6 +77,8 @@ async def logs(
             printing = _Printing(session, stack, raw=raw or save is not None)
             for each in chosen:
                 printing.add(each)
+            current = [HOST_SPOOL, *(each.run for each in chosen)]
+            prune(spool_root(), declared.name, keep=runs_kept(), current=current)
             if save is not None:
                 printing.write = stack.enter_context(save.open("wb")).write
             if follow:

@@ -28,6 +28,7 @@ CHECKED: Final = 4096
 """How many bytes before the offset are compared when a file is resumed."""
 KEPT: Final = 8 * 1024 * 1024
 """How many of the last bytes stay in memory while the disk here is full."""
+RUNS_KEPT: Final = 10
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -372,6 +373,12 @@ def _read(path: Path) -> _Sidecar:
         )
     except (OSError, ValueError, KeyError, TypeError):
         return _Sidecar()
+
+
+def runs_kept() -> int:
+    """Of how many runs a profile's spools are kept: ``SPARK_COCKPIT_RUNS_KEPT``, 10 where that is no number."""
+    told = os.environ.get("SPARK_COCKPIT_RUNS_KEPT", "")
+    return max(1, int(told)) if told.isdecimal() and len(told) < 7 else RUNS_KEPT
 
 
 def prune(root: Path, profile: str, *, keep: int, current: Sequence[str] = ()) -> list[str]:

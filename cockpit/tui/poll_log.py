@@ -15,7 +15,7 @@ from cockpit.bringup.watch import host_of
 from cockpit.hosts.errors import HostError
 from cockpit.logs.follow import CaughtUp, FollowEvent, Grown, follow_spool
 from cockpit.logs.sources import Kind, Source
-from cockpit.logs.spool import Spool, SpoolInUse, prune, spool_root
+from cockpit.logs.spool import Spool, SpoolInUse, prune, runs_kept, spool_root
 from cockpit.model.errors import CockpitError
 from cockpit.model.profile import HostSpec
 from cockpit.serving.load import LoadWatch
@@ -24,7 +24,6 @@ from cockpit.tui.feed import Key, key_of
 from cockpit.tui.poll_host import Tell
 
 SOURCES_EVERY: Final = 20.0
-RUNS_KEPT: Final = 10
 CHUNK: Final = 256 * 1024
 
 VERSION: Final = re.compile(rb"version (\d[\w.+-]{1,40})")
@@ -132,7 +131,7 @@ class Logs:
         """Remove the spools of runs long gone."""
         name, current = self.session.profile.name, (run, HOST_SPOOL)
         try:
-            await asyncio.to_thread(prune, spool_root(), name, keep=RUNS_KEPT, current=current)
+            await asyncio.to_thread(prune, spool_root(), name, keep=runs_kept(), current=current)
         except OSError as error:
             self._tell(f.LookFailed("the copies of old logs", f"{error.filename}: {error.strerror}"))
 

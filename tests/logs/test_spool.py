@@ -13,7 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.logs.spool import Mark, ResumePoint, Spool, SpoolInUse, prune, read_marks, safe_name, spool_path
+from cockpit.logs.spool import (
+    Mark,
+    ResumePoint,
+    Spool,
+    SpoolInUse,
+    prune,
+    read_marks,
+    runs_kept,
+    safe_name,
+    spool_path,
+)
 
 
 def test_resumes_at_its_end_with_the_bytes_before(tmp_path: Path) -> None:
@@ -105,6 +115,12 @@ def test_old_runs_go_and_the_current_one_stays(tmp_path: Path) -> None:
         assert sorted(prune(tmp_path, "lab", keep=2, current=["run-0"])) == ["run-2"]
     assert sorted(run.name for run in (tmp_path / "lab").iterdir()) == ["run-0", "run-1", "run-3", "run-4"]
     assert prune(tmp_path, "nothing", keep=1) == []
+
+
+@pytest.mark.parametrize(("told", "kept"), [("", 10), ("3", 3), ("0", 1), ("many", 10), ("-1", 10)])
+def test_how_many_runs_are_kept(told: str, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_COCKPIT_RUNS_KEPT", told)
+    assert runs_kept() == kept
 
 
 FULL_DISK = """
