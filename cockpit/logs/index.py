@@ -16,7 +16,7 @@ from typing import Final
 from cockpit.logs.blocks import BLOCK, LogFile
 
 SLICE: Final = 16 * 1024 * 1024
-_CHUNK: Final = 1024 * 1024
+_CHUNK: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from cockpit.logs.blocks import BLOCK, LogFile
 from cockpit.logs.pattern import PatternTooSlow
 from cockpit.logs.search import Finder
 
-WINDOW: Final = 1024 * 1024
+WINDOW: Final = 512 * 1024
 OVERLAP: Final = 64 * 1024
 SLICE: Final = 8 * 1024 * 1024
 

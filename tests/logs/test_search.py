@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,8 +79,11 @@ def lines_of(content: bytes) -> list[tuple[int, bytes]]:
 
 
 def reference(content: bytes, query: Query) -> list[int]:
-    """The first hit of each line, with ``re`` on the line's text."""
-    pattern = re.compile(query.pattern if query.regex else re.escape(query.pattern), 0 if query.case else re.I)
+    """The first hit of each line, with a plain search in the line's text."""
+    if query.regex:
+        pattern = regex.compile(query.pattern, 0 if query.case else regex.I)
+    else:
+        pattern = re.compile(re.escape(query.pattern), 0 if query.case else re.I)
     found: list[int] = []
     for start, line in lines_of(content):
         text = line.decode("utf-8", "surrogateescape")
