@@ -17,6 +17,8 @@ from tests.rig.rig import Rig
 NAME = "logs"
 RUN = "20261130-200000-0001"
 HOME = "/home/aurora/.local/state/spark-cockpit"
+VENV = "/home/aurora/venv"
+RAY = "/tmp/ray-of-logs"
 SERVE_LOG = f"{HOME}/{NAME}/runs/{RUN}/serve.log"
 
 WRITER = """
@@ -33,7 +35,7 @@ with open(path, "ab", buffering=0) as file:
 
 
 def profile_of(rig: Rig, folder: Path) -> Path:
-    """A native profile of the rig's hosts, without anything to run."""
+    """A native profile of the rig's hosts, with a Python and Ray's folder, and nothing to run."""
     path = folder / f"{NAME}.yaml"
     hosts = "".join(
         f"  - name: {host.name}\n    address: {host.name}\n    role: {'worker' if index else 'head'}\n"
@@ -42,7 +44,8 @@ def profile_of(rig: Rig, folder: Path) -> Path:
     )
     path.write_text(
         f"name: {NAME}\nssh: {{config: {rig.ssh_config}}}\nhosts:\n{hosts}"
-        "runtime: {kind: native, venv: /opt/none}\nserve: {model: /models/none}\n"
+        f"runtime: {{kind: native, venv: {VENV}}}\nserve: {{model: /models/none}}\n"
+        f"ray: {{flags: {{temp-dir: {RAY}}}}}\n"
     )
     return path
 

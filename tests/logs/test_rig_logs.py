@@ -10,8 +10,10 @@ import pytest
 from cockpit.logs.spool import Mark
 from tests.e2e.cockpit import Cockpit
 from tests.logs.rig_logs import (
+    RAY,
     RUN,
     SERVE_LOG,
+    VENV,
     Followed,
     Writer,
     make_run,
@@ -116,6 +118,38 @@ def test_a_log_removed_and_made_anew_while_the_cockpit_is_away(plain_rig: Rig, f
     followed.has(22)
     assert followed.marks == (Mark(7, "replaced", 0, False),)
     assert followed.spool.read_text() == "before\nsomething else\n"
+
+
+def test_two_hosts_by_time(plain_rig: Rig, profile: Path, tmp_path: Path) -> None:
+    """Without a host, the head's serve log and the other host's worker log are one, each line with its host."""
+    cockpit = Cockpit(tmp_path)
+    head, worker = plain_rig.hosts.values()
+    at = "INFO 11-30 20:00:0{} [a.py:1]"
+    shell(head, f"printf '{at.format(1)} one\\n{at.format(3)} three\\033[2J\\nunfinished' >>{SERVE_LOG}")
+    alone = cockpit("logs", profile)
+    assert (alone.status, alone.err) == (0, "")
+    assert alone.out == f"{at.format(1)} one\n{at.format(3)} three␛[2J\nunfinished\n"
+    shell(worker, f"mkdir -p {VENV}/bin {RAY}/session_1/logs; ln -s /usr/bin/python3 {VENV}/bin/python")
+    shell(worker, f"ln -s session_1 {RAY}/session_latest")
+    shell(worker, f"printf '{at.format(2)} two\\n{at.format(4)} four\\n' >{RAY}/session_1/logs/worker-a-1.out")
+    both = cockpit("logs", profile)
+    assert (both.status, both.err) == (0, "")
+    assert both.out.splitlines() == [
+        f"spark-1: {at.format(1)} one",
+        f"spark-2: {at.format(2)} two",
+        f"spark-1: {at.format(3)} three␛[2J",
+        f"spark-2: {at.format(4)} four",
+        "spark-1: unfinished",
+    ]
+    since = cockpit("logs", profile, "--since", "20:00:03")
+    assert [line.split()[-1] for line in since.out.splitlines()] == ["three␛[2J", "four", "unfinished"]
+    exact = cockpit("logs", profile, "--raw")
+    assert exact.out == shell(head, f"cat {SERVE_LOG}")
+    worker.link("down")
+    lost = cockpit("logs", profile)
+    assert lost.status == 3
+    assert "spark-2" in lost.err and "its log is not shown" in lost.err
+    assert lost.out.startswith(f"{at.format(1)} one")
 
 
 @pytest.mark.full
