@@ -9,6 +9,7 @@ from typing import Final
 from cockpit.logs.records import Line, parse_line, stream_of
 from cockpit.logs.search import Buffer, Query, text_lines
 
+Stream = tuple[str, int | None, str]
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _TAKEN: Final = 4096
 """How many characters of a line are looked at for its prefixes."""
@@ -80,16 +81,41 @@ class LineFilter:
         self._pattern = wanted.query.compiled() if wanted.query else None
         self._parsing = bool(wanted.processes or wanted.ranks or wanted.level or wanted.address)
         self._hits = wanted.query.finder() if wanted.query and not wanted.invert and not self._parsing else None
-        self._prefixes: dict[str, Line] = {}
+        self._heads: dict[str, tuple[Line, Stream, bool]] = {}
+        """By how a head is written: its line, its stream, and whether all but its level holds."""
+        self._least = LEVELS.index(wanted.level) if wanted.level else 0
         self._last = Line("")
-        self._levels: dict[tuple[str, int | None, str], str] = {}
+        self._levels: dict[Stream, str] = {}
 
     def offsets(self, data: Buffer, start: int, end: int, provisional: bool = False) -> list[int]:
         """The start of each line that stays."""
         if self._hits is not None:
             hits = self._hits.offsets(data, start, end, provisional)
             return [max(start, data.rfind(b"\n", start, hit) + 1) for hit in hits]
-        return [at for at, line in text_lines(data, start, end) if self._stays(line, provisional)]
+        if self._pattern is not None or not self._parsing:
+            return [at for at, line in text_lines(data, start, end) if self._stays(line, provisional)]
+        return self._by_heads(data, start, end, provisional)
+
+    def _by_heads(self, data: Buffer, start: int, end: int, provisional: bool) -> list[int]:
+        """As ``_stays`` judges, for filters without a query. vLLM's own lines differ in little but their message:
+        what stands before their level is judged once, and is found again by how it is written."""
+        found: list[int] = []
+        heads, levels, least = self._heads, self._levels, self._least
+        for at, text in text_lines(data, start, end):
+            match = _VLLM.match(text)
+            head = heads.get(match[1]) if match is not None and "NCCL " not in text else None
+            if match is None or head is None:
+                if self._stays(text, provisional):
+                    found.append(at)
+                continue
+            line, stream, holds = head
+            level = match[2]
+            if not provisional:
+                self._last = line
+                levels[stream] = level
+            if holds and LEVELS.index(level) >= least:
+                found.append(at)
+        return found
 
     def _stays(self, text: str, provisional: bool) -> bool:
         found = self._pattern is None or self._pattern.span(text) is not None
@@ -101,15 +127,15 @@ class LineFilter:
         return (self._pattern is None or found is not self._wanted.invert) and self._holds(line, level)
 
     def _taken(self, text: str) -> tuple[Line, str]:
-        """The line without its message, and the level it tells. vLLM's own lines differ in little but their
-        message, so that what stands before their level is taken apart once."""
+        """The line without its message, and the level it tells."""
         match = _VLLM.match(text)
         if match is None or "NCCL " in text:
             line = parse_line(text[:_TAKEN])
             return line, line.level
-        line = self._prefixes.get(match[1]) or parse_line(match[0])
-        if len(self._prefixes) < 1000:
-            self._prefixes[match[1]] = line
+        head = self._heads.get(match[1])
+        line = head[0] if head is not None else parse_line(match[0])
+        if head is None and line.level and len(self._heads) < 1000:
+            self._heads[match[1]] = (line, stream_of(line), self._of_head(line))
         return line, match[2] if line.level else ""
 
     def _owner(self, line: Line, told: str, provisional: bool) -> tuple[Line, str]:
@@ -127,11 +153,17 @@ class LineFilter:
 
     def _holds(self, line: Line, level: str) -> bool:
         wanted = self._wanted
+        return self._of_head(line) and (
+            not wanted.level or (level in LEVELS and LEVELS.index(level) >= self._least)
+        )
+
+    def _of_head(self, line: Line) -> bool:
+        """Whether everything but the level holds."""
+        wanted = self._wanted
         return (
             (not wanted.processes or bool(wanted.processes.intersection((line.process, *line.chain))))
             and (not wanted.ranks or rank_of(line) in wanted.ranks)
             and (not wanted.address or (line.ip or "head") == wanted.address)
-            and (not wanted.level or (level in LEVELS and LEVELS.index(level) >= LEVELS.index(wanted.level)))
         )
 
 

@@ -145,6 +145,15 @@ def text_lines(data: Buffer, start: int, end: int) -> Iterator[tuple[int, str]]:
     """The lines of ``start`` … ``end`` as text, each with the position of its first byte."""
     raw = bytes(data[start:end])
     at = start
+    if raw.isascii():
+        # All at once: a third of the time.
+        texts = raw.decode("ascii").split("\n")
+        if not texts[-1]:
+            texts.pop()
+        for text in texts:
+            yield at, text
+            at += len(text) + 1
+        return
     lines = raw.split(b"\n")
     if not lines[-1]:
         lines.pop()
