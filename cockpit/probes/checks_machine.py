@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
 from cockpit.model.verdict import Grade, Verdict
 from cockpit.probes.asked import Asked, blocked, ready
-from cockpit.probes.machine import MachineFacts
+from cockpit.probes.machine import Engine, MachineFacts
 
 GIB = 1024**3
 DROP = "sudo sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'"
@@ -129,13 +129,13 @@ def leftovers(asked: Asked) -> Iterable[Verdict]:
 
 
 def _leftovers(asked: Asked, name: str, facts: MachineFacts) -> Iterable[Verdict]:
-    if facts.engines:
-        told = ", ".join(f"{one.pid} ({one.name[:50]}, {one.bytes / GIB:.1f} GiB)" for one in facts.engines[:5])
-        pids = " ".join(str(one.pid) for one in facts.engines)
+    for cluster in dict.fromkeys(one.cluster for one in facts.engines):
+        engines = [one for one in facts.engines if one.cluster == cluster]
+        told = ", ".join(f"{one.pid} ({one.name[:50]}, {one.bytes / GIB:.1f} GiB)" for one in engines[:5])
         why = "They hold memory, and perhaps the GPU, that this run needs."
-        remedy = f"If they are yours, on {name}: kill {pids}"
-        observed = f"{len(facts.engines)} processes of vLLM run: {told}."
-        yield Verdict("leftovers", (name,), Grade.SLOW, observed, why, remedy)
+        of = f" of the cluster {cluster}" if cluster else ""
+        observed = f"{len(engines)} processes of vLLM{of} run: {told}."
+        yield Verdict("leftovers", (name,), Grade.SLOW, observed, why, _ending(asked, name, cluster, engines))
     others = [row for row in facts.containers if row[3] and row[3] != asked.profile.name]
     for identity, called, _image, label in others:
         why = "It holds memory of its own, and may hold the same ports."
@@ -147,6 +147,15 @@ def _leftovers(asked: Asked, name: str, facts: MachineFacts) -> Iterable[Verdict
         why = "It is memory, and stays in use until it is removed or the host restarts."
         remedy = f"On {name}: rm {' '.join(shlex.quote(path) for path in facts.shm_names[:5])}"
         yield Verdict("leftovers", (name,), Grade.SLOW, observed, why, remedy)
+
+
+def _ending(asked: Asked, name: str, cluster: str, engines: Sequence[Engine]) -> str:
+    """How processes of vLLM are ended: by whose they are."""
+    if cluster == asked.profile.name:
+        return f"spark-cockpit prepare {shlex.quote(cluster)} --only leftovers"
+    if cluster:
+        return f"Take that cluster down with its own profile: spark-cockpit down {shlex.quote(cluster)}"
+    return f"If they are yours, on {name}: kill {' '.join(str(one.pid) for one in engines)}"
 
 
 def _trapped(asked: Asked, name: str, facts: MachineFacts) -> Iterable[Verdict]:

@@ -19,12 +19,14 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A process of vLLM that runs; ``bytes`` is its resident memory."""
+    """A process of vLLM that runs; ``bytes`` is its resident memory. ``cluster`` is the profile whose cockpit started
+    it, "" where none did or it can't be told."""
 
     pid: int
     uid: int
     bytes: int
     name: str
+    cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,13 @@ def _machine(facts: dict[str, Any], began: float, ended: float) -> MachineFacts:
         disks=tuple(Disk(str(row["path"]), int(row["size"]), int(row["free"])) for row in facts["disks"]),
         memlock=int(facts["memlock"]),
         engines=tuple(
-            Engine(int(row["pid"]), int(row["uid"]), int(row["bytes"]), str(row["name"]))
+            Engine(
+                int(row["pid"]),
+                int(row["uid"]),
+                int(row["bytes"]),
+                str(row["name"]),
+                str(row.get("cluster", "")),
+            )
             for row in facts["engines"]
         ),
         shm_size=int(shm["size"]),

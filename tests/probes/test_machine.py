@@ -160,6 +160,19 @@ def test_clocks(ahead: float, grade: Grade) -> None:
     assert ("two is at least 59.0 s ahead" in verdict.observed) == (grade is Grade.SLOW)
 
 
+def test_processes_of_vllm_are_told_by_whose_they_are() -> None:
+    engines = tuple(
+        Engine(pid, 1000, 2 * GIB, "VLLM::EngineCore", cluster)
+        for pid, cluster in ((11, ""), (12, "other"), (13, "pair"))
+    )
+    found = {verdict.remedy for verdict in checks_machine.leftovers(asked({"engines": engines}))}
+    assert {
+        "If they are yours, on two: kill 11",
+        "Take that cluster down with its own profile: spark-cockpit down other",
+        "spark-cockpit prepare pair --only leftovers",
+    } <= found
+
+
 def test_a_driver_that_is_known_to_fail() -> None:
     """The first line of /proc/driver/nvidia/version, of either flavour of the kernel modules."""
     right = "NVIDIA UNIX Open Kernel Module for aarch64  580.95.05  Release Build  (dvs-builder@U22-I3)"
@@ -229,7 +242,8 @@ def run(**more: Any) -> MachineFacts:
 @pytest.fixture
 def engine() -> Iterator[subprocess.Popen[bytes]]:
     argv = ["bash", "-c", "exec -a VLLM::EngineCore sleep 300"]
-    process = subprocess.Popen(argv)
+    mark = {"SPARK_COCKPIT_UNIT": "/home/spark-cockpit/x/.local/state/spark-cockpit/other/runs/1"}
+    process = subprocess.Popen(argv, env={**os.environ, **mark})
     yield process
     process.kill()
     process.wait()
@@ -248,7 +262,7 @@ def test_the_script_tells_what_is_here(engine: subprocess.Popen[bytes], tmp_path
     finally:
         left.unlink()
     assert found.total > found.available > 0
-    assert engine.pid in [one.pid for one in found.engines]
+    assert (engine.pid, "other") in [(one.pid, one.cluster) for one in found.engines]
     assert found.disks[0].size >= found.disks[0].free > 0
     low, high = found.between
     assert low <= 0 <= high, "the same clock"

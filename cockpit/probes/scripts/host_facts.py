@@ -156,7 +156,7 @@ def cluster(folder: Path) -> str:
         # In a container the state folder is /spark-cockpit itself, and tells no profile.
         inside = word.startswith(b"SPARK_COCKPIT_UNIT=/spark-cockpit/")
         if word.startswith(b"SPARK_COCKPIT_UNIT=") and b"/spark-cockpit/" in word and not inside:
-            return word.partition(b"/spark-cockpit/")[2].partition(b"/")[0].decode("utf-8", "replace")
+            return word.rpartition(b"/spark-cockpit/")[2].partition(b"/")[0].decode("utf-8", "replace")
     return ""
 
 

@@ -64,6 +64,23 @@ def disks(folders: "list[str]") -> "list[dict[str, Any]]":
     return list(found.values())
 
 
+def cluster(pid: str) -> str:
+    """The profile whose cockpit started a process, "" for none: its mark is the path of a unit,
+    ``.../spark-cockpit/PROFILE/...``. A rank that sets its title may have written over its own environment: then an
+    ancestor's tells."""
+    for _ in range(12):
+        for word in read(Path("/proc", pid, "environ")).split("\0"):
+            if word.startswith("SPARK_COCKPIT_UNIT=") and not word.startswith(
+                "SPARK_COCKPIT_UNIT=/spark-cockpit/"
+            ):
+                return word.rpartition("/spark-cockpit/")[2].partition("/")[0]
+        fields = read(Path("/proc", pid, "stat")).rpartition(") ")[2].split()
+        if len(fields) < 2 or fields[1] in ("0", "1"):
+            return ""
+        pid = fields[1]
+    return ""
+
+
 def engines() -> "list[dict[str, Any]]":
     """Engines and ranks of vLLM that run, whoever started them."""
     found: list[dict[str, Any]] = []
@@ -80,7 +97,8 @@ def engines() -> "list[dict[str, Any]]":
             except OSError:
                 continue
             size = int(pages) * os.sysconf("SC_PAGE_SIZE")
-            found.append({"pid": int(folder.name), "uid": owner, "bytes": size, "name": title[:200]})
+            row = {"pid": int(folder.name), "uid": owner, "bytes": size, "name": title[:200]}
+            found.append({**row, "cluster": cluster(folder.name)})
     return sorted(found, key=lambda row: row["pid"])[:MOST]
 
 
