@@ -163,8 +163,16 @@ def no_log(readings: Sequence[Reading]) -> tuple[str, ...]:
     return tuple(words)
 
 
+def _alone(tried: list[Attempt]) -> bool:
+    """Whether the log says that there is but one rank."""
+    worlds = {hit.parts.get("world") for one in tried for hit in one.hits if hit.signature.id == "fact-world"}
+    return worlds == {"1"}
+
+
 def collect(tried: list[Attempt]) -> tuple[str, ...]:
     """What to collect where these logs do not tell all."""
+    if _alone(tried):
+        return ("The kernel log (journalctl -k, or dmesg -T) of this host around that time.",)
     return ("The complete log of the other node (worker.log), from its first line.", *_others(tried))
 
 

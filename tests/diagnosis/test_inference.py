@@ -354,3 +354,28 @@ def test_a_serve_that_was_killed_is_told_by_its_exit_status() -> None:
         ("crash-engine-core", "spark-1", Confidence.POSSIBLE)
     ]
     assert found.findings[0].evidence[0].text == "137"
+
+
+def test_one_rank_has_no_other_node_to_ask() -> None:
+    log = Log().start("'max_model_len': 512")
+    log.info(
+        "(Worker pid=5) ", "world_size=1 rank=0 local_rank=0 distributed_init_method=file:///x backend=gloo"
+    )
+    log.traceback("(Worker pid=5) ", "FooError: x", source="w.py:1").engine_failed()
+    assert "other node" not in "".join(ask(log.source()).next)
+
+
+def test_the_dead_rank_of_a_ray_launch_is_named_by_its_host() -> None:
+    died = "RayWorkerProc rank=[1] died unexpectedly, shutting down executor."
+    log = Log().start().load().ready().record(ENGINE, "ERROR", "ray_executor_v2.py:522", died).engine_dead()
+    first = ask(log.source()).findings[0]
+    assert first.host == "spark-b"
+    assert "rank 1 ended on spark-b" in first.cause
+    told = Log().start().ready().record(ENGINE, "ERROR", "ray_executor_v2.py:522", died).engine_dead()
+    assert ask(told.source()).findings[0].host == "spark-b", (
+        "by the profile's hosts, where the log has no line of it"
+    )
+    zero = (
+        Log().start().load().ready().record(ENGINE, "ERROR", "r.py:1", died.replace("[1]", "[0]")).engine_dead()
+    )
+    assert ask(zero.source()).findings[0].host == "spark-a"
