@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +27,9 @@ def open_screen(profile: str | None, *, read_only: bool) -> None:
         from cockpit.bringup.profiles import find
 
         find(profile)
+    # Until the first paint everything that is made stays: collecting garbage would only take time. The app goes on
+    # with it then.
+    gc.disable()
     from cockpit.tui.app import CockpitApp
 
     CockpitApp(profile, read_only=read_only).run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import os
 from collections.abc import Callable, Iterable
@@ -126,6 +127,8 @@ class CockpitApp(App[None]):
             self.notify(clean(fault), severity="warning", markup=False)
 
     def _begin(self) -> None:
+        gc.freeze()
+        gc.enable()
         self.run_worker(self._open(), name="open", group="open", exclusive=True, exit_on_error=False)
 
     async def _open(self) -> None:
