@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from cockpit.lab import environment, model, processes
+from cockpit.lab import environment, folders, model, processes
 from tests.diagnosis.broken.breakage import HEAD, TINY, WORKER, Breakage, Hit
 
 _HOSTS = {HEAD: 2, WORKER: 3}
 _LIMIT = 150.0
-_CACHE = Path("/tmp/spark-cockpit-broken-cache")
+_CACHE = folders.cache() / "broken"
 """vLLM's own cache, kept between breakages: what it knows of a model class takes a process of its own to learn."""
 
 _ENV = {
