@@ -31,7 +31,8 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class EditView:
     """The editor's state. ``check`` is the last verdict and ``judged`` the file's bytes that it is about;
-    ``judging`` is when vLLM was asked anew. ``key`` and ``text`` are what is being typed."""
+    ``judging`` is when vLLM was asked anew. ``key`` and ``text`` are what is being typed, ``refused`` why it would
+    make no profile."""
 
     draft: Draft
     schema: Schema
@@ -44,6 +45,7 @@ class EditView:
     judging: float | None = None
     resting: str = ""
     error: str = ""
+    refused: str = ""
     past: tuple[Draft, ...] = ()
 
     @property
@@ -74,7 +76,8 @@ class EditView:
             )
         if self.mode is Mode.VALUE:
             return self._values()
-        return tuple(self._row(key, value) for key, value in self.draft.profile.serve.flags.items())
+        others = frozenset(one.flag for one in self.from_run)
+        return tuple(self._row(key, value, others) for key, value in self.draft.profile.serve.flags.items())
 
     def _values(self) -> tuple[Row, ...]:
         """What the value may be: all of it while what is typed is one of them, or none."""
@@ -83,8 +86,7 @@ class EditView:
         whole = not meant or any(one.text == self.text for one in every)
         return tuple(Row(one.text, one.detail) for one in (every if whole else meant))
 
-    def _row(self, key: str, value: FlagValue) -> Row:
-        others = {one.flag for one in self.from_run}
+    def _row(self, key: str, value: FlagValue, others: frozenset[str]) -> Row:
         flag = self.schema.find(key)
         names = {canonical(key), flag.name if flag else ""}
         worst = [one.severity for one in self.about(key)]
@@ -147,11 +149,11 @@ class EditView:
 
     def typing(self, text: str) -> EditView:
         """Something was typed."""
-        return replace(self, text=text)
+        return replace(self, text=text, refused="")
 
     def listing(self) -> EditView:
         """Back to the profile's flags, nothing taken."""
-        return replace(self, mode=Mode.FLAGS, key="", text="")
+        return replace(self, mode=Mode.FLAGS, key="", text="", refused="")
 
     def trial(self) -> Draft:
         """The draft with what is being typed; raises ``ProfileError`` and ``ChangeError``."""

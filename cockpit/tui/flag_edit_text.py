@@ -92,6 +92,8 @@ def no_rows(view: EditView) -> Content:
 def entry_hint(view: EditView) -> Content:
     """The line below the entry: what is wrong with what is typed, else what it means."""
     if view.mode is Mode.VALUE:
+        if view.refused:
+            return Content.styled(f"✗ {clean(view.refused.splitlines()[-1])}", "$text-error")
         if view.mistake:
             return Content.styled(f"✗ {clean(view.mistake)}", "$text-error")
         return Content.styled(clean(f"= {join(flag_argv(view.key, view.typed))}"), "$muted")

@@ -30,28 +30,31 @@ class Judged:
 
 class Judging:
     """``want`` says what is to be judged, ``run`` does it until it is cancelled. ``began`` and ``ended`` are
-    told."""
+    told, ``refused`` where there is no such draft."""
 
     def __init__(
         self,
         desk: FlagDesk,
         began: Callable[[], None],
         ended: Callable[[Judged], None],
+        refused: Callable[[str], None],
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._desk = desk
         self._clock = clock
         self._began = began
         self._ended = ended
-        self._wanted: Draft | None = None
+        self._refused = refused
+        self._wanted: Callable[[], Draft] | None = None
         self._at = 0.0
         self._new = asyncio.Event()
         self._previous: FlagCheck | None = None
         self._answered: bytes | None = None
 
-    def want(self, draft: Draft, *, pause: float = PAUSE) -> None:
-        """Judge ``draft`` when nothing else was wanted for a short pause."""
-        self._wanted, self._at = draft, monotonic() + pause
+    def want(self, make: Callable[[], Draft], *, pause: float = PAUSE) -> None:
+        """Judge the draft that ``make`` gives when nothing else was wanted for a short pause. It is made in a
+        thread, for it reads and writes YAML; its ``CockpitError`` is told as the answer's."""
+        self._wanted, self._at = make, monotonic() + pause
         self._new.set()
 
     def forget(self) -> None:
@@ -65,9 +68,19 @@ class Judging:
             while (rest := self._at - monotonic()) > 0:  # noqa: ASYNC110 - the moment moves
                 await asyncio.sleep(rest)
             self._new.clear()
-            if self._wanted is not None and self._wanted.data != self._answered:
-                self._began()
-                self._ended(await self._judged(self._wanted))
+            if self._wanted is not None:
+                await self._judge(self._wanted)
+
+    async def _judge(self, make: Callable[[], Draft]) -> None:
+        try:
+            draft = await asyncio.to_thread(make)
+        except CockpitError as error:
+            self._answered = None
+            self._refused(str(error))
+            return
+        if draft.data != self._answered:
+            self._began()
+            self._ended(await self._judged(draft))
 
     async def _judged(self, draft: Draft) -> Judged:
         began = self._clock()

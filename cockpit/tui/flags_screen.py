@@ -66,7 +66,7 @@ class FlagsScreen(Screen[Path | None]):
         self.view = EditView(draft, schema)
         self._clock = clock
         self._desk = desk
-        self._judging = Judging(desk, self._asked, self._judged, clock)
+        self._judging = Judging(desk, self._asked, self._judged, self._refused, clock)
         self._saved: Path | None = None
         self._turn = 0
         self._rows: tuple[object, ...] = ()
@@ -94,7 +94,7 @@ class FlagsScreen(Screen[Path | None]):
             self.query_one(f"#flag-{name}").border_title = Content(name.title())
         self.run_worker(self._judging.run(), name="judge", group="judge", exit_on_error=False)
         self.set_interval(0.5, self._tick)
-        self._judging.want(self.view.draft, pause=0)
+        self._judging.want(self.view.trial, pause=0)
         self._show()
         self._turn_to(0)
 
@@ -181,6 +181,7 @@ class FlagsScreen(Screen[Path | None]):
         self._change(
             judging=None,
             error=answer.error,
+            refused="",
             took=answer.seconds,
             check=check,
             judged=answer.draft.data,
@@ -208,10 +209,11 @@ class FlagsScreen(Screen[Path | None]):
         self._want()
 
     def _want(self) -> None:
-        try:
-            self._judging.want(self.view.trial())
-        except CockpitError as error:
-            self._change(error=str(error))
+        self._judging.want(self.view.trial)
+
+    def _refused(self, error: str) -> None:
+        """What is typed makes no profile."""
+        self._change(judging=None, refused=error)
 
     # Typing
 

@@ -330,3 +330,20 @@ async def test_without_an_answer_of_vllms_the_known_flags_are_gone_by(scene: Sce
         shown = text.findings_content(screen.view).plain
         assert "no space left on device" in shown
         assert "'fp9' is none of its choices" in shown
+
+
+async def test_a_value_that_makes_no_profile_is_told(scene: Scene) -> None:
+    """The profile has its own rules: a port is a whole number there. It is not taken."""
+    async with scene.app().run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot)
+        await pilot.press(*"/port", "enter", *"http")
+        while not screen.view.refused:
+            await pilot.pause(0.02)
+        assert "expected a whole number" in text.entry_hint(screen.view).plain
+        await pilot.press("enter")
+        await pilot.pause()
+        assert screen.view.mode is Mode.VALUE
+        assert "port" not in screen.view.draft.profile.serve.flags
+        await pilot.press("escape")
+        await judged(pilot)
+        assert screen.view.refused == ""
