@@ -214,6 +214,22 @@ def check_transfer(given: "dict[str, Any]", config: Any) -> None:
         raise ValueError("CPU Offloading is currently only supported on CUDA-alike and XPU GPUs")
 
 
+def check_hashes(config: Any) -> None:
+    """The package of the prefix cache's hash is installed."""
+    cache = config.cache_config
+    name = str(getattr(cache, "prefix_caching_hash_algo", "") or "")
+    if getattr(cache, "enable_prefix_caching", False):
+        needs(f"the hash {name}", ("xxhash",) if name.startswith("xxhash") else ())
+        needs(f"the hash {name}", ("cbor2",) if name.endswith("_cbor") else ())
+
+
+def check_launcher(config: Any) -> None:
+    """Ranks that another program launches find their number in the environment."""
+    backend = getattr(config.parallel_config, "distributed_executor_backend", None)
+    if backend == "external_launcher" and "RANK" not in os.environ:
+        raise ValueError("the executor external_launcher needs RANK in the environment, which torchrun sets")
+
+
 def check_pipeline(config: Any) -> None:
     """Each pipeline stage has a layer at least."""
     text = getattr(config.model_config, "hf_text_config", None)
@@ -357,7 +373,9 @@ def check_late(namespace: Any, config: Any) -> None:
     """All of them, on the arguments and the engine configuration that was built from them."""
     given = vars(namespace)
     check_seed(config)
+    check_launcher(config)
     check_pipeline(config)
+    check_hashes(config)
     check_quantization(config)
     check_overrides(given, config)
     check_blocks(config)
