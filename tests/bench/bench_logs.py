@@ -237,9 +237,10 @@ def whole(step: Callable[[], bool]) -> Callable[[], None]:
 
 
 def peer(*argv: str) -> Callable[[], object]:
-    """A program that reads the same file, its locale C."""
+    """A program that reads the same file, its locale C. Its output is read: where that goes to /dev/null, grep
+    stops at the first hit."""
     environment = {**os.environ, "LC_ALL": "C"}
-    return lambda: subprocess.run(argv, stdout=subprocess.DEVNULL, env=environment, check=False)
+    return lambda: subprocess.run(argv, capture_output=True, env=environment, check=False)
 
 
 def engine(path: Path) -> None:
