@@ -21,10 +21,9 @@ from cockpit.hosts.local import LocalHost
 from cockpit.model.profile import Fabric, HostSpec, NativeRuntime, Profile, Role, ServeSpec
 from cockpit.runtime.environment import environment
 from tests.bringup.test_preparation import free_port
+from tests.rig.needs import strict
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("rsync") is None and os.environ.get("CI") != "1", reason="there is no rsync here"
-)
+pytestmark = pytest.mark.skipif(shutil.which("rsync") is None and not strict(), reason="there is no rsync here")
 
 ONE = HostSpec("one", "local", Role.HEAD, Fabric("127.0.0.1"))
 TWO = HostSpec("two", "local", Role.WORKER, Fabric("127.0.0.1"))
