@@ -488,6 +488,8 @@ ALL = (
         over="mp",
         hits=(Hit(UP, "serve", host=WORKER),),
         request=True,
+        until=UP,
+        linger=60,
     ),
     Breakage(
         "healthy-ray",
