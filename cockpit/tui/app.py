@@ -7,7 +7,6 @@ import gc
 import importlib
 import os
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any, ClassVar, Final
@@ -158,8 +157,6 @@ class CockpitApp(App[None]):
         """Leave the hosts as they are."""
         if self._feed is not None:
             await self._feed.close()
-        with suppress(Exception):
-            self.cockpit.lower.close()
 
     @on(Worker.StateChanged)
     def _worker_changed(self, event: Worker.StateChanged) -> None:

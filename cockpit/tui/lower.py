@@ -227,7 +227,7 @@ class Lower(Vertical):
         view.go_to_line(line)
         return False
 
-    def close(self) -> None:
+    def on_unmount(self) -> None:
         """Close the logs' files."""
         if self._logs is not None:
             with suppress(OSError):

@@ -69,15 +69,16 @@ class HostPanel(Vertical, can_focus=True):
         self.show()
 
     def plotting(self) -> None:
-        """plotext may be loaded from now on."""
-        self.query_one(Chart).plotting()
+        """plotext may be loaded from now on. A panel without its parts yet is told again once it has them."""
+        for chart in self.query(Chart):
+            chart.plotting()
         self.show()
 
     def show(self) -> None:
         """Bring every line up to date."""
         host, state = self.view, self.state
         width = self.content_size.width
-        if host is None or width < 20:
+        if host is None or width < 20 or not self.query(Chart):
             return
         frame = (host_text.title(host), host_text.badge(host, state))
         if frame != self._frame:
