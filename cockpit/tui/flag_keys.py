@@ -46,7 +46,7 @@ KEYS: Final = (
     Key("x", "x", "mend", "mend", "Apply the change of the flag's finding, else of the first.", (FLAGS,)),
     Key("ctrl+s", "^s", "save", "save", "Save into the profile; its comments stay."),
     Key("escape", "esc", "back", "back", "Nothing is taken; from the list, leave: asked where not saved."),
-    Key("c", "c", "turn", "command", "Findings, command line and differences in turn.", (FLAGS,)),
+    Key("o", "o", "turn", "command", "Findings, command line and differences in turn.", (FLAGS,)),
     Key("delete,minus", "-", "drop", "take out", "Take the flag out of the profile.", (FLAGS,)),
     Key("X", "X", "mend_all", "mend all", "Apply every change that errors and warnings propose.", (FLAGS,)),
     Key("u", "u", "undo", "undo", "Undo the last change.", (FLAGS,)),

@@ -135,7 +135,7 @@ def test_a_detached_process_outlives_the_exec_and_its_record_outlives_the_contai
     bench.sh(detached.start("unit", ["sleep", "1000"]))
     bench.good(bench.runtime.container_remove(bench.host))
     assert bench.on_host('cat "$STATE/unit/log"; ls "$STATE/unit"').split() == [
-        *("begun", "launch.sh", "lock", "log", "pid", "program", "supervise.sh")
+        *("begun", "launch.sh", "lock", "log", "output-from", "pid", "program", "supervise.sh")
     ]
     bench.start()
     assert bench.process().state is ProcessState.GONE

@@ -169,7 +169,7 @@ def test_a_wrong_value(snap_compare: Compare, size: tuple[int, int], scene: Scen
 @pytest.mark.parametrize("turns", [1, 2], ids=["command", "differences"])
 def test_the_lower_part(snap_compare: Compare, scene: Scene, turns: int) -> None:
     """The command line, and what differs from defaults, run and file."""
-    keys = pressing("x", *["c"] * turns)
+    keys = pressing("x", *["o"] * turns)
     assert snap_compare(scene.app(), terminal_size=(80, 24), run_before=keys)
 
 

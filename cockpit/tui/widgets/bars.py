@@ -109,7 +109,8 @@ class Footer(Widget):
             binding = active.binding
             if not binding.show or not binding.description:
                 continue
-            action = BY_ID.get(binding.action.removeprefix("app.do('").removesuffix("')"))
+            ours = binding.action.startswith("app.do(")
+            action = BY_ID.get(binding.action[8:-2]) if ours else None
             own = action is None or action.where != "app"
             if action is not None and not active.enabled and not action.constant:
                 continue
