@@ -13,7 +13,7 @@ from cockpit.bringup.session import Session
 from cockpit.cluster.arguments import temp_dir
 from cockpit.diagnosis import measured
 from cockpit.diagnosis.engine import explain
-from cockpit.diagnosis.sources import EXIT, KERNEL, RAY_WORKER, SERVE, STACKS, Source
+from cockpit.diagnosis.sources import EXIT, KERNEL, SERVE, STACKS, Source, role_of
 from cockpit.model.command import Command
 from cockpit.model.facts import Sample
 from cockpit.model.finding import Explanation
@@ -25,6 +25,7 @@ SERVE_MOST = 64 * 1024 * 1024
 """Bytes of a serve log that are explained: a log that is longer is one of hours of serving."""
 
 WORKER_MOST = 4 * 1024 * 1024
+WORKER_EACH = 200_000
 KERNEL_MOST = 1024 * 1024
 
 NO_SAMPLES: Mapping[str, Sequence[Sample]] = {}
@@ -32,10 +33,15 @@ NO_SAMPLES: Mapping[str, Sequence[Sample]] = {}
 _WORKERS = """\
 cd @TEMP@/session_latest/logs 2>/dev/null || exit 0
 for file in $(ls -t worker-*.err worker-*.out raylet.err raylet.out 2>/dev/null | head -n 40); do
-  [ -s "$file" ] && tail -c 200000 "$file"
+  size=$(stat -c %s "$file") && [ "$size" -gt 0 ] || continue
+  from=0
+  [ "$size" -le @EACH@ ] || from=$((size - @EACH@))
+  echo "$file $(head -c "$from" "$file" | tr -cd '\\n' | wc -c) $((size - from))"
+  tail -c "+$((from + 1))" "$file" | head -c "$((size - from))"
 done | head -c @MOST@
 exit 0
 """
+"""Each file: its name, how many lines stand before what is read of it, how many bytes follow; then these."""
 
 _KERNEL = """\
 { journalctl -k -b --no-pager -o short-iso --since "-2h" 2>/dev/null || dmesg --time-format iso 2>/dev/null; } |
@@ -93,25 +99,40 @@ async def explain_run(
     return await asyncio.to_thread(explain, sources, addresses)
 
 
+def parse_workers(output: bytes, host: str) -> list[Source]:
+    """The sources in what ``_WORKERS`` printed on ``host``; what was cut off at its end is left out.
+
+    Lines are counted as in the file, also where only its end was read.
+    """
+    sources, at = [], 0
+    while (end := output.find(b"\n", at)) >= 0:
+        name, lines, size = output[at:end].decode("utf-8", "replace").rsplit(" ", 2)
+        before, data = int(lines), output[end + 1 : end + 1 + int(size)]
+        at = end + 1 + int(size)
+        numbers = range(before + 1, before + 2 + data.count(b"\n")) if before else ()
+        sources.append(Source(f"{name} on {host}", host, role_of(name), data, numbers))
+    return sources
+
+
 async def _of_host(session: Session, spec: HostSpec) -> list[Source]:
+    text = _WORKERS.replace("@MOST@", str(WORKER_MOST)).replace("@EACH@", str(WORKER_EACH))
     workers = session.runtime.script(
         spec,
-        _WORKERS.replace("@MOST@", str(WORKER_MOST)).replace("@TEMP@", quote(temp_dir(session.profile, spec))),
+        text.replace("@TEMP@", quote(temp_dir(session.profile, spec))),
         "read Ray's worker logs",
         limit=30,
     )
     kernel = session.runtime.host_script(
         spec, _KERNEL.replace("@MOST@", str(KERNEL_MOST)), "read what the kernel says", limit=20
     )
-    sources = []
-    for command, role, name in (
-        (workers, RAY_WORKER, f"Ray's worker logs on {spec.name}"),
-        (kernel, KERNEL, f"kernel log on {spec.name}"),
-        (guard_log_command(session.runtime, spec), KERNEL, f"memory guard on {spec.name}"),
+    sources = parse_workers(await _output(session, workers), spec.name)
+    for command, name in (
+        (kernel, f"kernel log on {spec.name}"),
+        (guard_log_command(session.runtime, spec), f"memory guard on {spec.name}"),
     ):
         data = await _output(session, command)
         if data:
-            sources.append(Source(name, spec.name, role, data))
+            sources.append(Source(name, spec.name, KERNEL, data))
     return sources
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual.worker import Worker
 
-from cockpit.logs.sources import Kind, Source
+from cockpit.logs.sources import Kind, Reach, Source
 from cockpit.model.finding import Evidence
 from cockpit.tui import words
 from cockpit.tui.feed import Key, key_of
@@ -28,17 +28,19 @@ class LogChoice:
         self._merged: tuple[Key, Key] | None = None
         """The two logs that are shown by time, the serve log first."""
         self._evidence: Evidence | None = None
+        self._stood_for: Key | None = None
+        """The serve log of the run whose evidence is shown in another log, until one is chosen."""
 
     def follow_run(self) -> None:
-        """A new run's serve log takes the place of the one before."""
-        if self._wanted is None or self._wanted[1] == "serve":
-            source = self._app.feed.serve_source() if self._app.opened else None
-            if source is not None and key_of(source) != self._wanted:
-                self.look_at(source)
+        """A new run's serve log takes the place of the one before, and of what was shown as that one's evidence."""
+        mine = self._wanted is None or self._wanted[1] == "serve" or self._stood_for is not None
+        source = self._app.feed.serve_source() if mine and self._app.opened else None
+        if source is not None and key_of(source) not in (self._wanted, self._stood_for):
+            self.look_at(source)
 
     def look_at(self, source: Source) -> None:
         """Show ``source`` as soon as its copy can be read."""
-        self._merged = None
+        self._merged = self._stood_for = None
         self._wanted = key_of(source)
         self._app.feed.show_log(source)
 
@@ -117,29 +119,44 @@ class LogChoice:
         ]
 
     def stand_at_evidence(self) -> bool:
-        """Let the serve log be shown with the line that decided selected, as soon as its copy has it; False where
-        the line is of no serve log."""
-        found, source = self._app.state.explanation, self._app.feed.serve_source()
-        lines = [line for finding in (found.findings if found else ()) for line in finding.evidence]
-        evidence = next((line for line in lines if line.file.startswith("serve.log")), None)
-        if evidence is None or source is None:
-            return False
-        self._evidence = evidence
-        if self._wanted != key_of(source):
-            self.look_at(source)
-        self.keep_up()
-        return True
+        """Let the log that holds the line that decided be shown with that line selected, as soon as its copy has
+        it; False where no log of the hosts holds it (the kernel's is kept by a cursor, not by lines)."""
+        found = self._app.state.explanation
+        for finding in found.findings if found else ():
+            for evidence in finding.evidence:
+                source = self._holding(evidence)
+                if source is not None:
+                    self._evidence = evidence
+                    if self._wanted != key_of(source):
+                        self.look_at(source)
+                    serve = self._app.feed.serve_source()
+                    if serve is not None and source.kind is not Kind.SERVE:
+                        self._stood_for = key_of(serve)
+                    self.keep_up()
+                    return True
+        return False
+
+    def _holding(self, evidence: Evidence) -> Source | None:
+        """The log that a line of evidence stands in: its file is "serve.log of run R on HOST", or "NAME on HOST"."""
+        if evidence.file.startswith("serve.log"):
+            return self._app.feed.serve_source()
+        name, _, host = evidence.file.rpartition(" on ")
+        return next(
+            (
+                source
+                for view in self._app.state.hosts
+                if view.name == host
+                for source in view.sources
+                if source.name == name and source.reach is not Reach.JOURNAL
+            ),
+            None,
+        )
 
     def keep_up(self) -> None:
         """The copy may have the line by now."""
-        source = self._app.feed.serve_source() if self._evidence is not None else None
-        lower = self._app.cockpit.lower
-        if (
-            source is None
-            or self._evidence is None
-            or lower.shown_log is None
-            or self._wanted != key_of(source)
-        ):
+        evidence, lower = self._evidence, self._app.cockpit.lower
+        source = self._holding(evidence) if evidence is not None else None
+        if source is None or evidence is None or lower.shown_log is None or self._wanted != key_of(source):
             return
-        if lower.shown_log.file.path == self._shown and lower.go_to(self._evidence.line):
+        if lower.shown_log.file.path == self._shown and lower.go_to(evidence.line):
             self._evidence = None

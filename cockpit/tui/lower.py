@@ -195,7 +195,7 @@ class Lower(Vertical):
         before, self._logs = self._logs, logs
         short = title.partition(" · ")[0] if len(paths) == 1 else "by time"
         panes = self.query(LogPane)
-        if panes:
+        if panes and panes.first().is_mounted:
             panes.first().show_logs(logs, title=short)
         else:
             box = self.query_one("#log")
@@ -216,7 +216,7 @@ class Lower(Vertical):
         from cockpit.tui.log_pane import LogPane
 
         panes = self.query(LogPane)
-        if not panes:
+        if not panes or not panes.first().is_mounted:
             return False
         view = panes.first().view
         if not view.size.height:

@@ -321,15 +321,16 @@ class Scene:
         self.tell(f.PromptAsked("What are you?"), f.PromptPiece("", "The user asks what I am."))
         return self.tell(f.PromptPiece("Two Sparks, one cable.", ""), f.PromptEnded(result))
 
-    def failed(self) -> Scene:
-        """A run that died, with the cause."""
+    def failed(self, evidence: Evidence | None = None) -> Scene:
+        """A run that died, with the cause; ``evidence`` in place of the serve log's line."""
         self.opened().joined().samples(3, lambda _second: 0.0)
         run = "20261130-202600-7f3a"
         self.tell(f.RunSeen(run, False, False, 1, self.clock()))
         self.store.happened(
             StepChanged(StepName.LOAD, StepState.FAILED, f"Run {run}: it ended with exit status 1.", "spark-1")
         )
-        self.store.happened(Found(finding(run)))
+        found = finding(run)
+        self.store.happened(Found(replace(found, evidence=(evidence,)) if evidence else found))
         return self.tell(f.WorkEnded())
 
     def dead_host(self) -> Scene:

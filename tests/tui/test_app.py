@@ -13,6 +13,7 @@ from textual.widgets import Input
 
 from cockpit.bringup.events import StepChanged, StepName, StepState
 from cockpit.logs.sources import Kind, Reach, Source
+from cockpit.model.finding import Evidence
 from cockpit.model.profile import HostSpec, Role
 from cockpit.tui import facts as f
 from cockpit.tui import themes
@@ -193,6 +194,33 @@ async def test_evidence_opens_the_log_at_its_line(tmp_path: Path) -> None:
         await press(pilot, "l")
         text = await screen_text(pilot)
         assert "line 312 of 49" in text
+
+
+async def test_evidence_of_another_hosts_worker_opens_there_until_the_next_run(tmp_path: Path) -> None:
+    """Without a key; the next run's serve log then takes its place."""
+    worker, serve = tmp_path / "worker-1.err", tmp_path / "serve.log"
+    worker.write_text("".join(f"worker line {number}\n" for number in range(1, 500)))
+    serve.write_text("serve line\n" * 9)
+    scene = Scene()
+    scene.feed.paths = {"worker-1.err": worker, "serve": serve}
+    scene.feed.source = Source("spark-1", "serve", Kind.SERVE, Reach.HOST, "", "20261130-202600-7f3a", True)
+    scene.opened().tell(
+        f.SourcesSeen(
+            "spark-2",
+            (Source("spark-2", "worker-1.err", Kind.RAY, Reach.ENVIRONMENT, "/tmp/ray/worker-1.err"),),
+        )
+    )
+    async with scene.app().run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        scene.failed(Evidence("worker-1.err on spark-2", 312, "NCCL WARN no socket"))
+        for _ in range(3):
+            await settle(pilot)
+            scene.tell(f.Ticked())
+        assert "worker line 312" in await screen_text(pilot)
+        scene.feed.source = Source("spark-1", "serve", Kind.SERVE, Reach.HOST, "", "20261130-210000-0001", True)
+        scene.tell(f.RunSeen("20261130-210000-0001", True, False, None, scene.clock()))
+        await press(pilot, "l")
+        assert "serve line" in await screen_text(pilot)
 
 
 async def test_one_host_has_the_narrow_screen() -> None:
