@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
@@ -66,6 +68,10 @@ def load(path: Path) -> Profile:
     from cockpit.model.profile_yaml import parse
 
     try:
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            # A pipe would be waited for.
+            raise OSError(errno.EINVAL, "it is not an ordinary file")
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES)
     except OSError as error:

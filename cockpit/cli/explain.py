@@ -29,6 +29,8 @@ async def explain(
 ) -> int:
     """Explain files and folders; a single word that is no path, or a YAML file, is a profile. ``stacks`` first
     takes the Python stacks of every rank of the profile's run."""
+    if not all(paths):
+        raise click.UsageError("A path is empty.")
     diff = ""
     if len(paths) == 1 and _is_profile(paths[0]):
         sources, hosts = await _sources_of_run(paths[0], trust, stacks)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from cockpit.cli import exits
+from cockpit.logs.sanitise import clean
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -18,9 +19,19 @@ class DefaultGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put ``open`` before anything that is neither a verb nor the group's own option."""
+        if len(args) > 1 and args[0] not in self.commands and args[0][:1] != "-" != args[1][:1]:
+            self._refuse_unknown(args[0])
         if not args or (args[0] not in self.commands and args[0] not in ("--help", "-h", "--version")):
             args = ["open", *args]
         return super().parse_args(ctx, args)
+
+    def _refuse_unknown(self, word: str) -> None:
+        """A profile's name alone opens the cockpit; before a second word stands a verb."""
+        from cockpit.model.profile_error import nearest
+
+        near = nearest(word, [name for name, command in self.commands.items() if not command.hidden])
+        hint = f" Did you mean '{near}'?" if near else " `spark-cockpit --help` lists them."
+        raise click.UsageError(f"No verb is called '{clean(word)}'.{hint}")
 
 
 def complete_profile(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

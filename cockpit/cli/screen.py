@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,11 @@ def need_terminal(instead: str) -> None:
     """Raise ``NoTerminalError`` where input or output is no terminal; ``instead`` says what to use."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise NoTerminalError("The screen needs a terminal, and there is none here.", remedy=instead)
+    if os.environ.get("TERM", "dumb") in ("", "dumb", "unknown"):
+        raise NoTerminalError(
+            "The screen needs a terminal that can move its cursor, and TERM says that this one can't.",
+            remedy=f"{instead}; where the terminal is a usual one: TERM=xterm-256color",
+        )
 
 
 def open_screen(profile: str | None, *, read_only: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,13 +16,16 @@ from cockpit.model.finding import Explanation, Finding, Fix, Problem
 from cockpit.model.verdict import Grade, Verdict
 
 SCHEMA = 1
+_C1 = re.compile("[\x7f-\x9f]")
 
 MARKS = {Grade.READY: "✓", Grade.SLOW: "~", Grade.BLOCKED: "✗", Grade.UNKNOWN: "?"}
 
 
 def as_json(record: Mapping[str, Any]) -> None:
     """One JSON object on one line of standard output."""
-    click.echo(json.dumps({"schema": SCHEMA, **record}, ensure_ascii=False, default=str))
+    text = json.dumps({"schema": SCHEMA, **record}, ensure_ascii=False, default=str)
+    # json escapes C0 alone; a terminal obeys C1 too.
+    click.echo(_C1.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
 
 
 def safe(text: str) -> str:

@@ -27,8 +27,9 @@ from cockpit.tui.feed import Feed, MakeFeed, live_feed
 from cockpit.tui.intents import INTENTS
 from cockpit.tui.intents.steps import show_step
 from cockpit.tui.log_choice import LogChoice
-from cockpit.tui.remember import recall, remember
+from cockpit.tui.remember import recall, remember, still_there
 from cockpit.tui.screen import CockpitScreen
+from cockpit.tui.signals import leave_at_signals
 from cockpit.tui.state import State
 from cockpit.tui.store import Store
 from cockpit.tui.widgets.prompt_pane import PromptPane
@@ -58,7 +59,8 @@ class CockpitApp(App[None]):
         remembers: bool = True,
     ) -> None:
         super().__init__()
-        self.profile_name = profile or recall() or ""
+        self.profile_name = profile or recall()
+        self._recalled = not profile and bool(self.profile_name)
         self.store = store or Store(self.profile_name, read_only=read_only)
         self._make_feed = feed
         self._remembers = remembers
@@ -120,10 +122,19 @@ class CockpitApp(App[None]):
 
     def on_mount(self) -> None:
         """Paint the skeleton first; then begin."""
+        leave_at_signals(self)
+        self.app_resume_signal.subscribe(self, self._resumed)
         self.set_interval(FRAME, self._paint)
         self.call_after_refresh(self._begin)
         for fault in self._theme_faults:
             self.notify(clean(fault), severity="warning", markup=False)
+
+    def _resumed(self, _app: object) -> None:
+        """The terminal is ours again, and empty: all is drawn anew, not what changed alone."""
+        for screen in self.screen_stack:
+            screen.refresh(layout=True)
+            for widget in screen.walk_children():
+                widget.refresh()
 
     def _begin(self) -> None:
         gc.freeze()
@@ -133,6 +144,8 @@ class CockpitApp(App[None]):
     async def _open(self) -> None:
         await self.cockpit.lower.furnished.wait()
         await asyncio.to_thread(importlib.import_module, "cockpit.tui.live")
+        if self._recalled and not await asyncio.to_thread(still_there, self.profile_name):
+            self.profile_name = ""
         if not self.profile_name:
             path = await self._set_up()
             if path is None:

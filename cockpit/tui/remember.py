@@ -20,6 +20,20 @@ def recall() -> str:
         return ""
 
 
+def still_there(profile: str) -> bool:
+    """Whether the profile can be found; one with mistakes is there."""
+    from cockpit.bringup.profiles import ProfileNotFound, find
+    from cockpit.model.profile_error import ProfileError
+
+    try:
+        find(profile)
+    except ProfileNotFound:
+        return False
+    except ProfileError:
+        return True
+    return True
+
+
 def remember(profile: str) -> None:
     """Remember ``profile``; a folder that can't be written is no reason to stop."""
     path = str(Path(profile).resolve()) if "/" in profile else profile

@@ -33,6 +33,8 @@ def open_logs(paths: Sequence[Path]) -> tuple[Log, ...]:
         try:
             if path.is_dir():
                 raise IsADirectoryError(21, "Is a directory")
+            if path.exists() and not path.is_file():
+                raise OSError(22, "It is not an ordinary file")
             logs.append(Log.open(path, name))
         except OSError as error:
             for log in logs:

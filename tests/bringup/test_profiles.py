@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,9 @@ def test_the_shipped_profiles_are_usable_and_explained() -> None:
     assert pair.serve.flags["tensor-parallel-size"] == 2
     assert all(host.env["NCCL_IB_HCA"] == "rocep1s0f1,roceP2p1s0f1" for host in pair.hosts)
     assert len(find(str(shipped_folder() / "single-spark.yaml")).hosts) == 1
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(ProfileNotFound, match="not an ordinary file"):
+        find(str(tmp_path / "pipe.yaml"))
