@@ -133,7 +133,7 @@ def _remedy(session: Session, member: Member | None) -> str:
         case MemberState.MISSING:
             return (
                 f"Ray's log on {member.host} says why: `spark-cockpit logs {name} --host {member.host} --source ray`. "
-                f"Then `spark-cockpit up {name}` starts it again."
+                f"`spark-cockpit down {name}` ends it, and `up` starts it anew."
             )
         case MemberState.WRONG_ADDRESS:
             return f"Take Ray down with `spark-cockpit down {name}`: it was started with another address."
