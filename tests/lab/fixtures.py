@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -31,15 +32,22 @@ def lab_model(lab_environment: Environment) -> Path:
     return model.ensure(lab_environment, say)
 
 
-@pytest.fixture(scope="module")
-def lab_info(
-    lab_environment: Environment, lab_model: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LabInfo]:
-    """A lab of the module's own, up; it is brought down in the end."""
+@contextmanager
+def lab_of_its_own(name: str, data: Path) -> Iterator[LabInfo]:
+    """The lab called ``name``, up, with all but the environment below ``data``; brought down in the end."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
-        patch.setenv(folders.NAME, "test")
+        patch.setenv("XDG_DATA_HOME", str(data))
+        patch.setenv(folders.NAME, name)
         try:
             yield lab.up(say)
         finally:
             lab.down()
+
+
+@pytest.fixture(scope="module")
+def lab_info(
+    lab_environment: Environment, lab_model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LabInfo]:
+    """A lab of the module's own, up."""
+    with lab_of_its_own("test", tmp_path_factory.mktemp("data")) as info:
+        yield info

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from cockpit.bringup.events import StepName, StepState
-from cockpit.lab import folders, lab
+from cockpit.lab import folders
 from cockpit.lab.environment import Environment
 from cockpit.lab.lab import LabInfo
 from cockpit.tui.log_pane import LogPane
 from cockpit.tui.state import Link, State
-from tests.lab.fixtures import say
+from tests.lab.fixtures import lab_of_its_own
 from tests.tui.journey import Journey, journey
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
@@ -26,13 +26,8 @@ def up(
     lab_environment: Environment, lab_model: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LabInfo]:
     """A lab of these tests' own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
-        patch.setenv(folders.NAME, "screen")
-        try:
-            yield lab.up(say)
-        finally:
-            lab.down()
+    with lab_of_its_own("screen", tmp_path_factory.mktemp("data")) as info:
+        yield info
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import pytest
 from cockpit.lab import folders, lab
 from cockpit.lab.environment import Environment
 from cockpit.lab.lab import LabInfo
-from tests.lab.fixtures import say
+from tests.lab.fixtures import lab_of_its_own
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(240)]
 
@@ -67,13 +67,8 @@ def up(
     lab_environment: Environment, lab_model: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LabInfo]:
     """A lab of these tests' own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
-        patch.setenv(folders.NAME, "terminal")
-        try:
-            yield lab.up(say)
-        finally:
-            lab.down()
+    with lab_of_its_own("terminal", tmp_path_factory.mktemp("data")) as info:
+        yield info
 
 
 def files(info: LabInfo) -> set[Path]:

@@ -61,8 +61,7 @@ class HostPanel(Vertical, can_focus=True):
 
     def watch_state(self) -> None:
         """Show the host as it is now."""
-        if self.is_mounted:
-            self.show()
+        self.show()
 
     def on_resize(self) -> None:
         """Text is made for a width."""
@@ -70,15 +69,15 @@ class HostPanel(Vertical, can_focus=True):
 
     def plotting(self) -> None:
         """plotext may be loaded from now on. A panel without its parts yet is told again once it has them."""
-        for chart in self.query(Chart):
-            chart.plotting()
-        self.show()
+        if self.is_mounted:
+            self.query_one(Chart).plotting()
+            self.show()
 
     def show(self) -> None:
         """Bring every line up to date."""
         host, state = self.view, self.state
         width = self.content_size.width
-        if host is None or width < 20 or not self.query(Chart):
+        if host is None or width < 20 or not self.is_mounted:
             return
         frame = (host_text.title(host), host_text.badge(host, state))
         if frame != self._frame:
