@@ -63,28 +63,36 @@ def second_ports(rig: Rig, *, crossed: bool) -> Iterator[None]:
             network.batch(layout.namespace(index), f"neigh flush dev {FABRIC}")
 
 
-async def picture(rig: Rig) -> str:
-    """The cabling as it is drawn."""
+async def surveyed(rig: Rig) -> tuple[list[Verdict], str]:
+    """What each end says of its cable, and the cabling as it is drawn."""
     profile = plain_pair(rig)
     async with AsyncExitStack() as stack:
         hosts = {spec.name: open_host(spec, ssh_config=profile.ssh_config) for spec in profile.hosts}
         for host in hosts.values():
             stack.push_async_callback(host.close)
-        return (await survey(hosts, profile, environment(profile))).cabling
+        found = await survey(hosts, profile, environment(profile))
+        return [verdict for verdict in found.verdicts if verdict.id == "cables"], found.cabling
 
 
 async def test_swapped_cables_are_told_and_drawn(plain_rig: Rig) -> None:
     with second_ports(plain_rig, crossed=False):
-        fine, drawn = await look(plain_rig, "cables", "reach"), await picture(plain_rig)
-    assert {verdict.grade for verdict in fine.values()} == {Grade.READY}, fine
+        (fine, drawn), reach = await surveyed(plain_rig), await look(plain_rig, "reach")
+    assert {verdict.grade for verdict in (*fine, reach["reach"])} == {Grade.READY}, fine
     assert f"{FABRIC} ({plain_rig.hosts['spark-1'].fabric}/24, MTU 9000) ══ 10 Gb/s ══ spark-2 {FABRIC}" in (
         drawn
     )
+    first, second = plain_rig.hosts.values()
     with second_ports(plain_rig, crossed=True):
-        found, drawn = await look(plain_rig, "cables"), await picture(plain_rig)
-    assert found["cables"].grade is Grade.SLOW, "there is no RDMA here, where it would be in the way"
-    assert re.match(f"{FABRIC} reaches spark-[12]'s {SECOND}, ", found["cables"].observed)
-    # Who asked first for the other's address decides which end has learned what: at least one sees it.
+        # Each has asked for the other before, so each also knows it by the port that the question came in at.
+        for one, other in ((second, first), (first, second)):
+            one.exec(["ping", "-c", "1", "-W", "2", other.fabric])
+        found, drawn = await surveyed(plain_rig)
+    assert {verdict.hosts: verdict.grade for verdict in found} == {
+        ("spark-1",): Grade.SLOW,
+        ("spark-2",): Grade.SLOW,
+    }, "there is no RDMA here, where it would be in the way"
+    for verdict in found:
+        assert re.match(f"{FABRIC} reaches spark-[12]'s {SECOND}, ", verdict.observed)
     assert re.search(f"{FABRIC} .*══ spark-[12] {SECOND}", drawn)
 
 

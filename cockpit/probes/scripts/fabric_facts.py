@@ -138,10 +138,14 @@ def knock(peer: str, port: int) -> str:
 
 
 def way(peer: str) -> "dict[str, str]":
-    """The route to a peer, and the hardware address that answers there."""
+    """The route to a peer, and the hardware address that answers there.
+
+    A peer whose cable is in another port has a second entry: learned there from what it asked itself.
+    """
     routes = described("route", "get", peer)
     route = routes[0] if routes else {}
-    neighbours = [row for row in described("neigh", "show", peer) if row.get("lladdr")]
+    entries = described("neigh", "show", peer, "dev", str(route["dev"])) if route.get("dev") else []
+    neighbours = [row for row in entries if row.get("lladdr")]
     return {
         "interface": str(route.get("dev", "")),
         "source": str(route.get("prefsrc", "")),
