@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from cockpit.diagnosis import outer, tracebacks
-from cockpit.diagnosis.scan import Places, Scan, Texts, line_at, lines_after, lines_before, scan, text_at
+from cockpit.diagnosis.scan import KEPT, Places, Scan, Texts, line_at, lines_after, lines_before, scan, text_at
 from cockpit.diagnosis.signatures import Signature, signatures
 from cockpit.diagnosis.sources import Source
 from cockpit.diagnosis.tracebacks import Block, Raised
@@ -22,6 +22,9 @@ SOFT = {"INFO", "WARNING", "DEBUG"}
 _LOGGING_ERROR = "--- Logging error ---"
 _GONE_ON = ("hutdown", "hutting down", "xiting", "leaked", "destroy")
 LONGEST_TEXT = 4000
+_PLACES = 3000
+"""Places of known texts that are looked into: all that are kept, but for a log in which everything stands often."""
+_LEAST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,7 @@ def _blocks(cache: _Cache, found: Scan) -> list[Block]:
     begun = _begun_before(cache)
     if begun is not None:
         blocks.append(begun)
-    for offset, line in found.places.get(_MARK, Places()):
+    for offset, line in found.places.get(_MARK, Places()).some():
         text = _segment(text_at(source.data, offset), tracebacks.MARK)
         if _block_of(blocks, cache.parse(text), line) is not None:
             continue
@@ -175,10 +178,11 @@ def _begun_before(cache: _Cache) -> Block | None:
 
 def _hits(cache: _Cache, found: Scan, reading: Reading) -> Iterator[Hit]:
     seen: set[tuple[str, int]] = set()
+    count = max(_LEAST, min(KEPT, _PLACES // (2 * len(found.places) or 1)))
     for text, places in found.places.items():
-        word = text.decode()
+        word, some = text.decode(), places.some(count)
         for signature in _by_text().get(text, ()):
-            for offset, line in places:
+            for offset, line in some:
                 if (signature.id, line) not in seen:
                     hit = _hit(cache, signature, (offset, line, word), reading)
                     if hit is not None:

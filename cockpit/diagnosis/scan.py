@@ -1,15 +1,17 @@
 """Where known texts stand in a log of any size: offsets and line numbers, in one pass, with flat memory.
 
 The log is read in chunks. Of each chunk only the distinct shapes of lines are looked at (digits taken out:
-a long log repeats itself), so that hundreds of texts cost little; those that occur are then found in the
-chunk itself.
+a long log repeats itself), and of each shape only the texts whose longest word it has, so that hundreds of
+texts cost little.
 """
 
 from __future__ import annotations
 
 import mmap
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, chain
 
 from cockpit.diagnosis.sources import Data
 
@@ -17,7 +19,8 @@ CHUNK = 1 << 20
 KEPT = 16
 LONGEST = 1 << 16
 _DIGITS = b"0123456789"
-_WORDS = bytes(byte if chr(byte).isalpha() and byte < 128 else 32 for byte in range(256))
+_WORDS = bytes(byte if byte == 10 or (chr(byte).isalpha() and byte < 128) else 32 for byte in range(256))
+"""Everything but letters and line ends becomes a space."""
 
 
 @dataclass(slots=True)
@@ -36,37 +39,46 @@ class Places:
         if len(self.last) > 2 * KEPT:
             del self.last[:KEPT]
 
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        yield from self.first
-        yield from self.last[-KEPT:]
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A text, the same without digits, and the words that a log must have for it to occur."""
-
-    text: bytes
-    bare: bytes
-    words: frozenset[bytes]
+    def some(self, count: int = KEPT) -> list[tuple[int, int]]:
+        """The first and the last ``count`` places; ``count`` is at least 1."""
+        return [*self.first[:count], *(self.first[count:] + self.last)[-count:]]
 
 
 class Texts:
-    """The texts to look for, prepared once. One of one or two words is found as whole words only."""
+    """The texts to look for, prepared once: each under a word of it that is long and stands in few others.
+    A text of one or two words is found as whole words only."""
 
     def __init__(self, texts: Sequence[bytes]) -> None:
-        self._wanted = [self._prepare(text) for text in dict.fromkeys(texts)]
+        texts = list(dict.fromkeys(texts))
+        counts = Counter(word for text in texts for word in _inner(text))
+        self._by_key: dict[bytes, list[tuple[bytes, bytes]]] = {}
+        for text in texts:
+            key = min(_inner(text), key=lambda word: (len(word) < 5, counts[word], -len(word)), default=b"")
+            self._by_key.setdefault(key, []).append((text, text.translate(None, _DIGITS)))
+        self._keyless = self._by_key.pop(b"", [])
+        self._keys = frozenset(self._by_key)
 
-    @staticmethod
-    def _prepare(text: bytes) -> _Wanted:
-        bare = text.translate(None, _DIGITS)
-        words = bare.translate(_WORDS).split()
-        return _Wanted(text, bare, frozenset(words[1:-1] if len(words) > 2 else words))
+    def present(self, shapes: Sequence[bytes]) -> dict[bytes, list[bytes]]:
+        """Those of ``shapes`` (lines without digits, each once) in which texts may stand, with the texts."""
+        joined = b"\n".join(shapes)
+        keyless = [wanted for wanted in self._keyless if wanted[1] in joined]
+        found: dict[bytes, list[bytes]] = {}
+        near = self._keys.intersection
+        for shape, words in zip(shapes, joined.translate(_WORDS).split(b"\n"), strict=True):
+            wanted = list(keyless)
+            for key in near(words.split()):
+                wanted += self._by_key[key]
+            if wanted:
+                texts = [text for text, bare in wanted if bare in shape]
+                if texts:
+                    found[shape] = texts
+        return found
 
-    def present(self, chunk: bytes) -> list[bytes]:
-        """Those that may occur in ``chunk``."""
-        shapes = b"\n".join(set(chunk.translate(None, _DIGITS).split(b"\n")))
-        words = set(shapes.translate(_WORDS).split())
-        return [wanted.text for wanted in self._wanted if wanted.words <= words and wanted.bare in shapes]
+
+def _inner(text: bytes) -> list[bytes]:
+    """The words that a line must have for ``text`` to stand in it; the outer ones may be parts of longer words."""
+    words = text.translate(None, _DIGITS).translate(_WORDS).split()
+    return words[1:-1] if len(words) > 2 else words
 
 
 def chunks(data: Data, size: int = CHUNK) -> Iterator[tuple[int, bytes]]:
@@ -91,25 +103,25 @@ def _let_go(data: Data, at: int, length: int) -> None:
         data.madvise(mmap.MADV_DONTNEED, start, min(at + length, len(data)) - start)
 
 
-def _places(chunk: bytes, text: bytes) -> Iterator[int]:
-    """The first and the last ``KEPT`` places of ``text``, one a line."""
-    at, last = chunk.find(text), -1
-    for _ in range(KEPT):
-        if at < 0:
-            return
-        yield at
-        last, end = at, chunk.find(b"\n", at)
-        at = chunk.find(text, end) if end >= 0 else -1
-    before = len(chunk)
-    for _ in range(KEPT):
-        at = chunk.rfind(text, last + len(text), before)
-        if at < 0:
-            return
-        start = chunk.rfind(b"\n", 0, at) + 1
-        if start <= last:
-            return
-        yield chunk.find(text, start)
-        before = start
+def _places(chunk: bytes, texts: Texts) -> tuple[dict[bytes, list[tuple[int, int]]], int]:
+    """Where texts stand in ``chunk``: of each the first and the last ``KEPT`` places (offset, line from 0), one a
+    line; and the number of line ends."""
+    shapes = chunk.translate(None, _DIGITS).split(b"\n")
+    present = texts.present(list(dict.fromkeys(shapes)))
+    if not present:
+        return {}, len(shapes) - 1
+    lines = chunk.split(b"\n")
+    kept: defaultdict[bytes, tuple[list[int], deque[int]]] = defaultdict(lambda: ([], deque(maxlen=KEPT)))
+    for number, shape in enumerate(shapes):
+        for text in present.get(shape, ()):
+            if text in lines[number]:
+                first, last = kept[text]
+                (first if len(first) < KEPT else last).append(number)
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    return {
+        text: [(starts[number] + lines[number].find(text), number) for number in chain(first, last)]
+        for text, (first, last) in kept.items()
+    }, len(lines) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +137,11 @@ def scan(data: Data, texts: Texts) -> Scan:
     places: dict[bytes, Places] = {}
     line = 1
     for base, chunk in chunks(data):
-        found: list[tuple[int, bytes]] = []
-        for text in texts.present(chunk):
-            found += [(at, text) for at in _places(chunk, text)]
-        found.sort()
-        before = 0
-        for at, text in found:
-            line += chunk.count(b"\n", before, at)
-            before = at
-            places.setdefault(text, Places()).add(base + at, line)
-        line += chunk.count(b"\n", before)
+        found, ends = _places(chunk, texts)
+        for text, own in sorted(found.items(), key=lambda item: (item[1][0], item[0])):
+            for offset, number in own:
+                places.setdefault(text, Places()).add(base + offset, line + number)
+        line += ends
     return Scan(places, line)
 
 
