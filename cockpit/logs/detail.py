@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from cockpit.logs.filters import TRACEBACK
 from cockpit.logs.log import Log
 from cockpit.logs.records import records
 
 _BEFORE: Final = 200
 _AFTER: Final = 400
 _MOST: Final = 256 * 1024
-_TRACEBACK: Final = "Traceback (most recent call last):"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def whole_record(log: Log, start: int) -> Detail:
         if record.line <= number < record.line + record.count:
             first_line, last_line = record.line, record.line + record.count - 1
             break
-    tracebacks = [at for at in range(first_line + 1, last_line + 1) if _TRACEBACK in lines[at]]
+    tracebacks = [at for at in range(first_line + 1, last_line + 1) if TRACEBACK in lines[at]]
     first_line = max((at for at in tracebacks if at <= number), default=first_line)
     last_line = min((at - 1 for at in tracebacks if at > number), default=last_line)
     begin, end = stretches[first_line][0], stretches[last_line][1]

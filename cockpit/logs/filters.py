@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from cockpit.logs.records import Line, parse_line, stream_of
+from cockpit.logs.records import Line, is_bar, parse_line, stream_of
 from cockpit.logs.search import Buffer, Query, text_lines
 
 Stream = tuple[str, int | None, str]
@@ -19,6 +19,7 @@ _VLLM: Final = re.compile(
     r"\d\d-\d\d \d\d:\d\d:\d\d \[[^\]\s]+:\d+\] ?+(?![(\[2\r\x1b]|DEBUG|INFO|WARNING|ERROR|CRITICAL)"
 )
 """The head of vLLM's own lines, where no further prefix follows: what ``records`` takes off, in one look."""
+TRACEBACK: Final = "Traceback (most recent call last):"
 _RANK: Final = re.compile(r"_(?:TP|DP|PP)?(\d+)")
 
 
@@ -35,7 +36,9 @@ class Filter:
     """Which lines stay; every condition that is set must hold.
 
     ``level`` is the least that stays ("WARNING"). A line without a level has that of the last one its process
-    wrote; continuation lines without any prefix belong to the line before.
+    wrote; continuation lines without any prefix belong to the line before. A traceback is an error, whatever
+    came before it; a progress bar is INFO, belongs to the process before it alone and never to a line before,
+    but for a record that was written into its unfinished line.
     ``address`` is Ray's ``ip=``, "head" for the lines without one. ``invert`` turns ``query`` alone round.
     """
 
@@ -123,7 +126,12 @@ class LineFilter:
             return False
         if not self._parsing:
             return True
-        line, level = self._owner(*self._taken(text), provisional)
+        line, told = self._taken(text)
+        if not told and is_bar(text):
+            line, level = self._in_bar(line, text)
+        else:
+            told = told or ("ERROR" if TRACEBACK in text else "")
+            line, level = self._owner(line, told, provisional)
         return (self._pattern is None or found is not self._wanted.invert) and self._holds(line, level)
 
     def _taken(self, text: str) -> tuple[Line, str]:
@@ -137,6 +145,13 @@ class LineFilter:
         if head is None and line.level and len(self._heads) < 1000:
             self._heads[match[1]] = (line, stream_of(line), self._of_head(line))
         return line, match[2] if line.level else ""
+
+    def _in_bar(self, bar: Line, text: str) -> tuple[Line, str]:
+        """A progress bar's own prefixes, or those of the last record written into its line."""
+        written = None
+        for written in _VLLM.finditer(text[-_TAKEN:]):
+            pass
+        return (parse_line(written[0]), written[2]) if written is not None else (bar, "INFO")
 
     def _owner(self, line: Line, told: str, provisional: bool) -> tuple[Line, str]:
         """The line whose prefixes count for ``line`` (itself, or the one it continues), and its level."""

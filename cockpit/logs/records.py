@@ -51,6 +51,8 @@ _NCCL = re.compile(
     r"(?:(?P<source>[\w./-]+:\d+) )?NCCL (?P<level>INFO|WARN|ERROR|TRACE) "
 )
 _UVICORN = re.compile(r"(?P<level>INFO|WARNING|ERROR|CRITICAL):     ?\s*")
+_TQDM = re.compile(r"\[(?:\d+:)?\d\d:\d\d[<,][^\]]{0,60}/(?:s|it)\b")
+_BAR_WITHIN = 1000
 _RANK = re.compile(r"\[rank(?P<rank>\d+)\]: ?")
 _OUTER = re.compile(
     r"(?:\[?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]?(?: std(?:out|err) [FP])? "
@@ -95,12 +97,10 @@ def strip_ansi(text: str) -> str:
     return _ANSI.sub("", text) if "\x1b" in text else text
 
 
-def bar_state(text: str) -> str:
-    """What a terminal would show of ``text`` after its carriage returns: the last non-empty state."""
-    if "\r" not in text:
-        return text
-    states = [state for state in text.split("\r") if state.strip()]
-    return states[-1] if states else ""
+def is_bar(text: str) -> bool:
+    """Whether the line, which tells no level, is a progress bar: one that goes back to its beginning, or that has
+    tqdm's figures."""
+    return "\r" in text.rstrip("\r\n") or ("[" in text and _TQDM.search(text, 0, _BAR_WITHIN) is not None)
 
 
 class _Taking:

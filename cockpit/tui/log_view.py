@@ -134,7 +134,7 @@ class LogView(MovingLog):
     def _filters(self, wanted: Filter) -> Sequence[Finder]:
         """One for each log; an address that is a log's label means the lines of that log."""
         host = wanted.address.casefold()
-        named = [bool(host) and label.casefold().startswith(host) for label in self.logs.labels]
+        named = [bool(host) and _begins_with(label.casefold(), host) for label in self.logs.labels]
         if not self.logs.several or not any(named):
             return [wanted.finder() for _ in self.logs.logs]
         rest = replace(wanted, address="")
@@ -204,3 +204,8 @@ class LogView(MovingLog):
     def found_so_far(self) -> Count | None:
         """How the search stands; None where nothing is searched for."""
         return self.finding.count()
+
+
+def _begins_with(label: str, name: str) -> bool:
+    """Whether ``label`` is ``name``, or goes on after it with what is no part of a name: spark-1 is not spark-10."""
+    return label.startswith(name) and not label[len(name) : len(name) + 1].isalnum()

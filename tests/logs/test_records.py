@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.logs.records import bar_state, parse_line, records, stream_of, strip_ansi
+from cockpit.logs.records import is_bar, parse_line, records, stream_of, strip_ansi
 
 CAPTURES = Path(__file__).parent.parent / "data" / "captures"
 
@@ -74,10 +74,21 @@ def test_repeated_lines_of_ray() -> None:
     assert (line.text, line.repeated) == ("x", 3)
 
 
-def test_the_last_state_of_a_bar() -> None:
-    assert bar_state("\r 10%\r 50%\r") == " 50%"
-    assert bar_state("no bar") == "no bar"
-    assert bar_state("\r\r") == ""
+@pytest.mark.parametrize(
+    ("text", "bar"),
+    [
+        ("(EngineCore pid=7) \rLoading shards:  46% Completed | 6/13 [00:16<00:19,  2.77s/it]", True),
+        ("Loading shards:  46% Completed | 6/13 [1:00:16<00:19,  2.77s/it]", True),
+        ("model.safetensors: 12.1MB [00:03, 3.9MB/s]", True),
+        ("0it [00:00, ?it/s]\r", True),
+        ("\r 10%\r 50%\r", True),
+        ("a Windows line\r", False),
+        ("it took 5 [00:03, and then some] it/s", False),
+        ("", False),
+    ],
+)
+def test_progress_bars(text: str, bar: bool) -> None:
+    assert is_bar(text) is bar
 
 
 def test_a_record_goes_on_over_repeated_heads_and_bare_lines() -> None:

@@ -236,6 +236,40 @@ def test_filters(path: Path, wanted: Filter, kept: list[int]) -> None:
     assert sift(path, SERVE, wanted.finder(), window=700, overlap=10) == [starts[number - 1] for number in kept]
 
 
+BARS = b"""(EngineCore pid=2) WARNING 11-30 20:00:02 [w.py:6] mind
+(EngineCore pid=2) \rLoading shards: 50% | 1/2 [00:01<00:01,  1.00s/it]\rLoading shards: 100%
+Capturing graphs: 100% | 2/2 [00:01<00:00,  2.00it/s]
+bare continuation
+(APIServer pid=1) INFO 11-30 20:00:03 [a.py:1] hello
+(APIServer pid=1) Traceback (most recent call last):
+(APIServer pid=1)   File "a.py", line 1
+(APIServer pid=1) INFO 11-30 20:00:04 [a.py:1] bye
+Traceback (most recent call last):
+ValueError: out
+(APIServer pid=1) \r 10%|(EngineCore pid=2) ERROR 11-30 20:00:05 [c.py:1] into the bar
+\r10%\r20%
+(APIServer pid=1) INFO 11-30 20:00:06 [a.py:1] end
+"""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kept"),
+    [
+        (Filter(level="WARNING"), [1, 4, 6, 7, 9, 10, 11]),
+        (Filter(level="INFO"), list(range(1, 14))),
+        (Filter(processes=frozenset({"EngineCore"})), [1, 2, 4, 11]),
+        (Filter(processes=frozenset({"APIServer"})), [5, 6, 7, 8, 13]),
+        (Filter(query=Query("100%"), level="WARNING"), []),
+        (Filter(query=Query("100%"), invert=True, level="WARNING"), [1, 4, 6, 7, 9, 10, 11]),
+    ],
+)
+def test_a_bar_is_no_continuation_and_a_traceback_is_an_error(
+    path: Path, wanted: Filter, kept: list[int]
+) -> None:
+    starts = [start for start, _ in lines_of(BARS)]
+    assert sift(path, BARS, wanted.finder(), window=700, overlap=10) == [starts[number - 1] for number in kept]
+
+
 def test_errors_are_the_heads_of_their_runs(path: Path) -> None:
     starts = [start for start, _ in lines_of(SERVE)]
     assert sift(path, SERVE, Errors(), window=700, overlap=10) == [starts[4], starts[8]]
