@@ -29,7 +29,7 @@ from cockpit.tui.intents.steps import show_step
 from cockpit.tui.log_choice import LogChoice
 from cockpit.tui.remember import recall, remember, still_there
 from cockpit.tui.screen import CockpitScreen
-from cockpit.tui.signals import leave_at_signals
+from cockpit.tui.signals import leave_at_signals, redraw_when_resumed
 from cockpit.tui.state import State
 from cockpit.tui.store import Store
 from cockpit.tui.widgets.prompt_pane import PromptPane
@@ -123,18 +123,11 @@ class CockpitApp(App[None]):
     def on_mount(self) -> None:
         """Paint the skeleton first; then begin."""
         leave_at_signals(self)
-        self.app_resume_signal.subscribe(self, self._resumed)
+        redraw_when_resumed(self)
         self.set_interval(FRAME, self._paint)
         self.call_after_refresh(self._begin)
         for fault in self._theme_faults:
             self.notify(clean(fault), severity="warning", markup=False)
-
-    def _resumed(self, _app: object) -> None:
-        """The terminal is ours again, and empty: all is drawn anew, not what changed alone."""
-        for screen in self.screen_stack:
-            screen.refresh(layout=True)
-            for widget in screen.walk_children():
-                widget.refresh()
 
     def _begin(self) -> None:
         gc.freeze()

@@ -1,4 +1,5 @@
-"""How the program ends when it is told to by a signal: the terminal is given back as it was."""
+"""How the program ends when it is told to by a signal, and comes back after a suspension: the terminal is given
+back as it was, and drawn whole."""
 
 from __future__ import annotations
 
@@ -23,3 +24,15 @@ def leave_at_signals(app: App[Any]) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, leave)
+
+
+def redraw_when_resumed(app: App[Any]) -> None:
+    """After a suspension the terminal is empty: all is drawn anew, not what changed alone."""
+
+    def resumed(_app: object) -> None:
+        for screen in app.screen_stack:
+            screen.refresh(layout=True)
+            for widget in screen.walk_children():
+                widget.refresh()
+
+    app.app_resume_signal.subscribe(app, resumed)

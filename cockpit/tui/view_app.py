@@ -15,6 +15,7 @@ from cockpit.model.errors import CockpitError
 from cockpit.tui.log_desk import LogDesk, short_names
 from cockpit.tui.log_keys import LogHelp
 from cockpit.tui.log_pane import LogPane
+from cockpit.tui.signals import leave_at_signals, redraw_when_resumed
 
 
 class FileUnreadable(CockpitError):
@@ -54,6 +55,7 @@ class ViewApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "keys", "Keys", key_display="?"),
         Binding("q", "quit", "Quit"),
+        Binding("ctrl+z", "suspend_process", "Suspend", show=False, priority=True),
     ]
 
     def __init__(self, logs: Sequence[Log]) -> None:
@@ -66,7 +68,9 @@ class ViewApp(App[None]):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """The view has the keys."""
+        """The view has the keys; signals end or suspend it in order."""
+        leave_at_signals(self)
+        redraw_when_resumed(self)
         for pane in self.query(LogPane):
             pane.view.focus()
 
