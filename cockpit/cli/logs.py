@@ -28,12 +28,13 @@ from cockpit.logs.printing import (
     print_log,
     print_merged,
     running,
-    since_offset,
     since_time,
 )
 from cockpit.logs.sanitise import clean
 from cockpit.logs.sources import Kind, Source
 from cockpit.logs.spool import Spool, SpoolInUse, prune, runs_kept, spool_root
+from cockpit.logs.times import find_time, year_of
+from cockpit.logs.typed import UNDERSTOOD, TypedTime, read_time
 from cockpit.model.errors import CockpitError, WrongWordError
 from cockpit.model.profile import HostSpec, Profile
 from cockpit.model.profile_error import nearest
@@ -62,6 +63,7 @@ async def logs(
     """Print the logs of the last run: the head's serve log and what the other hosts' Ray workers wrote, by time;
     or the logs that ``host`` and ``source`` name. Exact bytes (``raw``, ``save``) are of one log: the head's,
     where no host is named."""
+    typed = _typed(since)
     declared = find(profile)
     one = host is not None or raw or save is not None
     specs = (_host(declared, host),) if one else declared.hosts
@@ -82,8 +84,8 @@ async def logs(
             if save is not None:
                 printing.write = stack.enter_context(save.open("wb")).write
             if follow:
-                await printing.follow(since, lambda: _chosen(session, declared, specs, source))
-            for name, why in (await printing.all(since)).items():
+                await printing.follow(typed, lambda: _chosen(session, declared, specs, source))
+            for name, why in (await printing.all(typed)).items():
                 whys[name] = why
                 click.echo(f"{name}: {clean(why)}; shown is what was read before.", err=True)
     return exits.UNREACHABLE if whys else exits.DONE
@@ -198,25 +200,25 @@ class _Printing:
                 each.label = host
         return printed
 
-    async def all(self, since: str | None) -> dict[str, str]:
+    async def all(self, since: TypedTime | None) -> dict[str, str]:
         """Bring the spools up to date and print them; for each that could not be read to its end, why."""
         printed = list(self._printed.values())
         whys = await self._caught_up() if len(printed) > 1 or since is not None else {}
         if len(printed) > 1:
             await asyncio.to_thread(print_merged, printed, self.write, since=_when(printed, since))
             return whys
-        start = _start(printed[0].log, since) if since is not None else 0
+        start = _start(printed[0], since)
         why = await print_log(printed[0], self.write, start=start, raw=self._raw, tell=_told)
         return {**whys, **({printed[0].log.name: why} if why else {})}
 
-    async def follow(self, since: str | None, choose: Choose) -> None:
+    async def follow(self, since: TypedTime | None, choose: Choose) -> None:
         """Print what is there and what comes, until cancelled; logs that are chosen later are printed too: those
         of a new run, of a worker that has just begun."""
         printed = list(self._printed.values())
         starts = [0]
         if len(printed) > 1 or since is not None:
             await self._caught_up()
-            starts = [_start(printed[0].log, since)] if since is not None else starts
+            starts = [_start(printed[0], since)]
         if len(printed) > 1:
             when = _when(printed, since)
             starts = await asyncio.to_thread(print_merged, printed, self.write, since=when, whole=True)
@@ -292,30 +294,33 @@ def _told(printed: Printed, event: FollowEvent) -> None:
         click.echo(f"{clean(printed.log.name)}: {clean(words)}", err=True)
 
 
-def _when(printed: Sequence[Printed], since: str | None) -> float | None:
-    """The time at which printing begins, by the first log that knows it."""
+def _typed(since: str | None) -> TypedTime | None:
+    """``--since`` as it is typed, before any host is asked."""
     if since is None:
         return None
-    found = next((time for each in printed if (time := since_time(each.log, since)) is not None), None)
+    typed = read_time(since)
+    if typed is None:
+        raise NoSuchLogError(f"--since: '{clean(since)}' is no time.", remedy=UNDERSTOOD)
+    return typed
+
+
+def _when(printed: Sequence[Printed], since: TypedTime | None) -> float | None:
+    """The time at which printing begins."""
+    if since is None:
+        return None
+    for each in printed:
+        each.log.refresh()
+    found = since_time([each.log for each in printed], since)
     if found is None:
-        raise _no_time(since)
+        names = ", ".join(clean(each.log.name) for each in printed)
+        raise NoSuchLogError(f"{names}: no line tells a time, so --since says nothing there.")
     return found
 
 
-def _start(log: Log, since: str) -> int:
-    """Where ``--since`` begins: a time of day, or a date with it."""
-    log.refresh()
-    start = since_offset(log, since)
-    if start is None:
-        raise _no_time(since)
-    return start
-
-
-def _no_time(since: str) -> NoSuchLogError:
-    return NoSuchLogError(
-        f"'{clean(since)}' is no time of this log.",
-        remedy="Write 15:04, 11-30 15:04 or 2026-11-30T15:04:05.",
-    )
+def _start(printed: Printed, since: TypedTime | None) -> int:
+    """Where printing begins in one log."""
+    when = _when([printed], since)
+    return 0 if when is None else find_time(printed.log, when, year_of(printed.log))
 
 
 def _write(data: bytes) -> None:

@@ -203,7 +203,11 @@ def prompt(profile: str, text: str | None, as_json: bool, trust: tuple[str, ...]
 @click.option("--host", default=None, help="Only this host's log.")
 @click.option("--source", default=None, help="Which log: serve (the head's), or one of --list.")
 @click.option("--list", "listing", is_flag=True, help="List the host's logs.")
-@click.option("--since", default=None, help="Only from this time on: 15:04, or 2026-11-30T15:04:05.")
+@click.option(
+    "--since",
+    default=None,
+    help="Only from this time on: 15:04, 2026-11-30T15:04:05, yesterday, or 10m: before the log's end.",
+)
 @click.option("-f", "--follow", is_flag=True, help="Go on as the log grows.")
 @click.option("--raw", is_flag=True, help="The exact bytes, control characters included.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the exact bytes to FILE.")

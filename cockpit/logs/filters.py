@@ -148,10 +148,8 @@ class LineFilter:
 
     def _in_bar(self, bar: Line, text: str) -> tuple[Line, str]:
         """A progress bar's own prefixes, or those of the last record written into its line."""
-        written = None
-        for written in _VLLM.finditer(text[-_TAKEN:]):
-            pass
-        return (parse_line(written[0]), written[2]) if written is not None else (bar, "INFO")
+        written = list(_VLLM.finditer(text[-_TAKEN:]))
+        return (parse_line(written[-1][0]), written[-1][2]) if written else (bar, "INFO")
 
     def _owner(self, line: Line, told: str, provisional: bool) -> tuple[Line, str]:
         """The line whose prefixes count for ``line`` (itself, or the one it continues), and its level."""

@@ -14,7 +14,8 @@ from cockpit.logs.lines import Place
 from cockpit.logs.log import Log
 from cockpit.logs.merge import merged_lines
 from cockpit.logs.sanitise import split_styles
-from cockpit.logs.times import find_time, time_at, typed_time, year_of
+from cockpit.logs.times import last_time, time_at, year_of
+from cockpit.logs.typed import DAY, TypedTime
 
 Write = Callable[[bytes], object]
 Tell = Callable[["Printed", FollowEvent], object]
@@ -48,17 +49,16 @@ def shown_line(log: Log, start: int, end: int) -> bytes:
     return "".join(layout.part(number).text for number in range(layout.parts)).encode("utf-8", "replace")
 
 
-def since_time(log: Log, since: str) -> float | None:
-    """The time that ``--since`` means (as it is typed; what is left out is that of the log's beginning); None
-    where it is no time of this log."""
-    near = time_at(log, 0, year_of(log))
-    return typed_time(since, near) if near is not None else None
-
-
-def since_offset(log: Log, since: str) -> int | None:
-    """Where printing begins for ``--since``; None where it is no time of this log."""
-    wanted = since_time(log, since)
-    return None if wanted is None else find_time(log, wanted, year_of(log))
+def since_time(logs: Sequence[Log], since: TypedTime) -> float | None:
+    """The time that ``--since`` means; None where the logs tell none. A time without a day is the last such time
+    that the logs hold."""
+    told = [(time_at(log, 0, year), last_time(log, year)) for log in logs for year in [year_of(log)]]
+    firsts, lasts = ([time for time in times if time is not None] for times in zip(*told, strict=True))
+    if not firsts or not lasts:
+        return None
+    last = max(lasts)
+    wanted = since.at(last, last)
+    return wanted - DAY if since.any_day and wanted > last and wanted - DAY >= min(firsts) else wanted
 
 
 def safe(text: str) -> str:

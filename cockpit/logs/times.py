@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from calendar import timegm
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from cockpit.logs.log import Log
@@ -17,8 +17,8 @@ _LOOK: Final = 240
 _FULL: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
 _SHORT: Final = re.compile(r"(?<![\d-])(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)()")
 _TORCH: Final = re.compile(r"\[[DIWEF](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
-_TYPED: Final = re.compile(r"(?:(?:(\d{4})-)?(\d\d)-(\d\d)[T ])?(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?")
 _STEP: Final = 64 * 1024
+_LAST: Final = 1024 * 1024
 
 
 def time_of(line: str, year: int) -> float | None:
@@ -49,30 +49,11 @@ def year_of(log: Log) -> int:
     return datetime.fromtimestamp(log.file.path.stat().st_mtime).year
 
 
-def typed_time(text: str, near: float) -> float | None:
-    """A time as an operator types it (``20:26``, ``20:26:26``, ``11-30 20:26``, ``2026-11-30 20:26:26``); what
-    is left out is that of ``near``. None where it is no time."""
-    match = _TYPED.fullmatch(text.strip())
-    if not match:
-        return None
-    year, month, day, hour, minute, second, fraction = match.groups()
-    base = datetime.fromtimestamp(near, UTC)
-    return _seconds(
-        int(year or base.year),
-        int(month or base.month),
-        int(day or base.day),
-        int(hour),
-        int(minute),
-        int(second or 0),
-        fraction=fraction or "",
-    )
-
-
 def time_at(log: Log, offset: int, year: int, most: int = 4 * _STEP) -> float | None:
     """The time of the first line from ``offset`` on that tells one, within ``most`` bytes."""
     start: int | None = log.index.start_of_line(offset)
     while start is not None and start < offset + most:
-        found = time_of(log.file.read(start, start + _LOOK).split(b"\n", 1)[0].decode("utf-8", "replace"), year)
+        found = _time_of_line(log, start, year)
         if found is not None:
             return found
         start = log.index.next_line(start)
@@ -83,11 +64,27 @@ def time_near(log: Log, start: int, year: int) -> float | None:
     """The time of the line at ``start``: what it tells itself, or the nearest line before it, or after it."""
     at: int | None = start
     while at is not None and start - at < _STEP:
-        found = time_of(log.file.read(at, at + _LOOK).split(b"\n", 1)[0].decode("utf-8", "replace"), year)
+        found = _time_of_line(log, at, year)
         if found is not None:
             return found
         at = log.index.previous_line(at)
     return time_at(log, start, year)
+
+
+def last_time(log: Log, year: int, most: int = _LAST) -> float | None:
+    """The last time that the log tells, within ``most`` bytes of its end; else the first it tells."""
+    size = log.file.size
+    at, end = (log.index.last_line() if size else None), size
+    while at is not None and end - at < most:
+        found = _time_of_line(log, at, year)
+        if found is not None:
+            return found
+        at = log.index.previous_line(at)
+    return time_at(log, 0, year) if size else None
+
+
+def _time_of_line(log: Log, start: int, year: int) -> float | None:
+    return time_of(log.file.read(start, start + _LOOK).split(b"\n", 1)[0].decode("utf-8", "replace"), year)
 
 
 def find_time(log: Log, wanted: float, year: int) -> int:
@@ -103,8 +100,7 @@ def find_time(log: Log, wanted: float, year: int) -> int:
     start: int | None = log.index.start_of_line(low) if log.file.size else None
     last = start or 0
     while start is not None:
-        line = log.file.read(start, start + _LOOK).split(b"\n", 1)[0].decode("utf-8", "replace")
-        found = time_of(line, year)
+        found = _time_of_line(log, start, year)
         if found is not None and found >= wanted:
             return start
         last, start = start, log.index.next_line(start)

@@ -19,7 +19,7 @@ LOG_KEYS: Final = (
             ("⇞ ⇟ b ␣", "A screen up or down"),
             ("g G", "The first line; the last, and follow"),
             ("← → h l", "Half a screen to the side, where lines are not wrapped"),
-            (":", "Go to a line (1234) or a time (20:26, 11-30 20:26:26)"),
+            (":", "Go to a line (1234) or a time (20:26, 11-30 20:26:26, yesterday, 10m before the end)"),
             ("F p", "Follow, or stop here; new lines are counted meanwhile"),
         ),
     ),

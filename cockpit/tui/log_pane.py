@@ -26,7 +26,8 @@ from cockpit.logs.log import Log
 from cockpit.logs.pattern import PatternError
 from cockpit.logs.sanitise import clean, steady
 from cockpit.logs.search import Query
-from cockpit.logs.times import time_at, time_near, typed_time, year_of
+from cockpit.logs.times import last_time, time_at, time_near, year_of
+from cockpit.logs.typed import read_time
 from cockpit.tui.log_set import FILTER, LogSet
 from cockpit.tui.log_view import LogView
 
@@ -38,7 +39,7 @@ _PROMPTS: Final = {
         "&",
         "text, /regex/, !not, level:WARNING, process:NAME, rank:N, host:NAME; nothing shows all",
     ),
-    "goto": (":", "a line number, or a time such as 20:26 or 11-30 20:26:26"),
+    "goto": (":", "a line number, or a time: 20:26, 11-30 20:26:26, yesterday, 10m before the end"),
     "save": ("save to ", "a file's path; it gets the exact bytes"),
 }
 
@@ -279,11 +280,13 @@ class LogPane(Vertical):
         year = year_of(view.shown)
         place = view.current
         near = time_near(view.shown, place.start if place else 0, year) or time_at(view.shown, 0, year)
-        wanted = typed_time(text, near) if near is not None else None
-        if wanted is None:
-            self._notice = f"“{text}” is neither a line number nor a time of this log."
+        typed, last = read_time(text), last_time(view.shown, year)
+        if typed is None:
+            self._notice = f"“{text}” is neither a line number nor a time."
+        elif near is None or last is None:
+            self._notice = "No line of this log tells a time."
         else:
-            view.go_to_time(wanted)
+            view.go_to_time(typed.at(near, last))
 
     # Copying and saving
 

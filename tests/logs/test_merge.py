@@ -15,7 +15,8 @@ from cockpit.logs.log import Log
 from cockpit.logs.merge import Merge, MergedLines, merged_lines
 from cockpit.logs.search import Query
 from cockpit.logs.sieve import Sieve
-from cockpit.logs.times import find_time, time_of, typed_time, year_of
+from cockpit.logs.times import find_time, last_time, time_of, year_of
+from cockpit.logs.typed import read_time
 
 NOON = float(timegm((2026, 11, 30, 12, 0, 0)))
 
@@ -39,21 +40,62 @@ def test_times_of_lines(line: str, time: float | None) -> None:
     assert time_of(line, 2026) == time
 
 
+MIDNIGHT = NOON - 43200
+
+
 @pytest.mark.parametrize(
     ("text", "time"),
     [
         ("12:00", NOON),
+        (" 9:05 ", MIDNIGHT + 9 * 3600 + 300),
         ("12:00:01", NOON + 1),
         ("11-30 12:00", NOON),
+        ("11-30", MIDNIGHT),
+        ("2026-11-30", MIDNIGHT),
         ("2026-11-30 12:00:00.5", NOON + 0.5),
         ("2025-11-30T12:00:00", NOON - 365 * 86400),
+        ("today", MIDNIGHT + 86400),
+        ("yesterday", MIDNIGHT),
+        ("Yesterday 12:00", NOON),
+        ("45s", NOON + 86400 - 45),
+        ("10m", NOON + 86400 - 600),
+        ("10 min ago", NOON + 86400 - 600),
+        ("1h30m", NOON + 86400 - 5400),
+        ("1d2h", NOON - 7200),
         ("noon", None),
         ("25:00", None),
         ("12", None),
+        ("", None),
+        ("ago", None),
+        ("m", None),
+        ("yesterdayy", None),
+        ("yesterday12:00", None),
+        ("11-3012:00", None),
+        ("-5m", None),
+        ("02-30", None),
+        ("2026-13-01", None),
+        ("2026-11-30T12:00:00Z", None),
+        ("2026-11-30T12:00:00+01:00", None),
+        ("١٢:٠٠", None),
     ],
 )
 def test_times_as_typed(text: str, time: float | None) -> None:
-    assert typed_time(text, NOON + 3600) == time
+    """Read near half past noon, in a log that ends a day later."""
+    typed = read_time(text)
+    assert (typed.at(NOON + 1800, NOON + 86400) if typed is not None else None) == time
+
+
+@given(st.text(alphabet="0123456789-:T .,dhmsyestrag\n", max_size=24))
+def test_whatever_is_typed_is_read_or_refused(text: str) -> None:
+    typed = read_time(text)
+    assert typed is None or isinstance(typed.at(NOON, NOON), float)
+
+
+def test_the_last_time_is_found_far_before_the_end(tmp_path: Path) -> None:
+    log = opened(tmp_path / "log", "INFO 11-30 12:00:00 [a.py:1] x\n" + "no time\n" * 20_000)
+    assert last_time(log, 2026) == NOON
+    assert last_time(opened(tmp_path / "none", "no time\n"), 2026) is None
+    assert last_time(opened(tmp_path / "empty", ""), 2026) is None
 
 
 def opened(path: Path, content: str) -> Log:

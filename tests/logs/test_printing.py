@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from datetime import UTC, datetime
 from pathlib import Path
+
+import pytest
 
 from cockpit.hosts.factory import open_host
 from cockpit.logs.follow import Follower
 from cockpit.logs.log import Log
-from cockpit.logs.printing import Printed, Printer, Write, print_log, print_merged, since_offset
+from cockpit.logs.printing import Printed, Printer, Write, print_log, print_merged, since_time
 from cockpit.logs.spool import Mark, Spool
+from cockpit.logs.typed import read_time
 from cockpit.model.command import Command, script
+from tests.e2e.cockpit import Cockpit
 from tests.hosts.sshd import eventually, spec
 
 CONTENT = b"\x1b[31mred\x1b[0m \x1b]2;x\x07\n1%\r99%\r\n\xff\n"
@@ -77,10 +82,29 @@ def test_marks_stand_where_bytes_are_missing(tmp_path: Path) -> None:
 
 
 def test_since(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text("INFO 11-30 12:00:00 [a.py:1] one\nINFO 11-30 12:00:09 [a.py:1] two\n")
-    log = Log.open(tmp_path / "log")
-    assert since_offset(log, "12:00:01") == 33
-    assert since_offset(log, "yesterday") is None
+    def since(text: str, *names: str) -> float | None:
+        typed = read_time(text)
+        assert typed is not None
+        return since_time([Log.open(tmp_path / name) for name in names], typed)
+
+    year = datetime.now().year
+    noon = datetime(year, 11, 30, 12, tzinfo=UTC).timestamp()
+    (tmp_path / "log").write_text("INFO 11-29 13:00:00 [a.py:1] one\nINFO 11-30 12:00:09 [a.py:1] two\n")
+    (tmp_path / "other").write_text("INFO 11-30 12:05:09 [a.py:1] three\n")
+    (tmp_path / "none").write_text("no time\n")
+    assert since("12:00:01", "log") == noon + 1
+    assert since("14:00", "log") == noon - 22 * 3600, "on the last day it is still to come"
+    assert since("12:30", "log") == noon + 1800, "no such time is in the log"
+    assert since("5m", "log", "none", "other") == noon + 9
+    assert since("12:00", "none") is None
+
+
+@pytest.mark.parametrize("since", ["yesterdayy", "25:00", "2026-11-30T12:00:00Z"])
+def test_a_time_that_is_not_understood_is_refused_before_any_host_is_asked(tmp_path: Path, since: str) -> None:
+    """The profile's hosts can't be reached, which would be another exit status."""
+    answer = Cockpit(tmp_path)("logs", "llama-3.3-70b", "--since", since)
+    assert (answer.status, answer.out) == (2, "")
+    assert f"'{since}' is no time" in answer.err and "1h30m" in answer.err
 
 
 def test_two_hosts_by_time(tmp_path: Path) -> None:
