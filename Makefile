@@ -8,6 +8,8 @@ PYTHON := $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	&& { command -v $$p; break; }; done)
 BIN := .venv/bin
 READY := .venv/ready
+# What runs on the hosts, by their own Python.
+SCRIPTS = $(shell find cockpit -path '*/scripts/*.py' -o -path '*/remote/*.py')
 # Two files of tests at a time: most of them wait, for hosts to boot and limits to pass. The long ones first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -26,6 +28,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --python-version 3.10 $(SCRIPTS)
 	$(BIN)/lint-imports
 
 test: lint packages

@@ -7,13 +7,13 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 
 from cockpit.model.command import Command
 from cockpit.model.profile import HostSpec
 from cockpit.model.verdict import Grade, Verdict
 from cockpit.runtime.prelude import STATE_PATH, heredoc
 from cockpit.runtime.runtime import Runtime
+from cockpit.runtime.script_text import script_text
 
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSW", re.IGNORECASE)
 _NETWORK = re.compile(r"^(NCCL|GLOO|UCX|OMPI|TP|MN)_|^(VLLM_HOST_IP|MASTER_ADDR)$")
@@ -37,7 +37,7 @@ def comparable(expected: Mapping[str, str]) -> dict[str, str]:
 
 def inside_command(runtime: Runtime, host: HostSpec, names: Iterable[str]) -> Command:
     """The question, asked where the processes run; status 97 where no container of ours does."""
-    word, body = heredoc((files("cockpit.probes.scripts") / "inside_facts.py").read_text(encoding="utf-8"))
+    word, body = heredoc(script_text("cockpit.probes.scripts", "inside_facts"))
     asked = shlex.quote(json.dumps({"names": sorted(names)})[:-1])
     text = f'exec python3 -I -S - {asked}", \\"state\\": \\"$STATE\\"}}" {word}\n{body}'
     return runtime.script(host, text, "see the environment of what runs", limit=20)

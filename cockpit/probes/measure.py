@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from importlib.resources import files
 
 from cockpit.hosts.errors import HostError
 from cockpit.hosts.host import Host
@@ -14,6 +13,7 @@ from cockpit.model.profile import HostSpec
 from cockpit.model.verdict import Grade, Verdict
 from cockpit.runtime.prelude import heredoc
 from cockpit.runtime.runtime import Runtime
+from cockpit.runtime.script_text import script_text
 
 SECONDS = 2.0
 STREAMS = 4
@@ -34,7 +34,7 @@ def send_command(runtime: Runtime, sender: HostSpec, receiver: HostSpec, port: i
 
 
 def _command(runtime: Runtime, host: HostSpec, words: tuple[str, ...], why: str) -> Command:
-    word, body = heredoc((files("cockpit.probes.scripts") / "throughput.py").read_text(encoding="utf-8"))
+    word, body = heredoc(script_text("cockpit.probes.scripts", "throughput"))
     return runtime.host_script(host, f"exec python3 -I -S - {shlex.join(words)} {word}\n{body}", why, limit=30)
 
 

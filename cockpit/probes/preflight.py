@@ -8,7 +8,6 @@ import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import TypeVar
 
 from cockpit.hosts.errors import HostError
@@ -24,6 +23,7 @@ from cockpit.probes.machine import MachineFacts, parse_machine
 from cockpit.runtime.docker import DockerEnvironment
 from cockpit.runtime.prelude import heredoc
 from cockpit.runtime.runtime import Runtime
+from cockpit.runtime.script_text import script_text
 
 T = TypeVar("T")
 
@@ -135,7 +135,7 @@ def environment_command(profile: Profile, runtime: Runtime, host: HostSpec) -> C
 
 
 def _python(python: str, name: str, asked: Mapping[str, object]) -> str:
-    word, body = heredoc((files("cockpit.probes.scripts") / f"{name}.py").read_text(encoding="utf-8"))
+    word, body = heredoc(script_text("cockpit.probes.scripts", name))
     return f"exec {python} - {shlex.quote(json.dumps(asked))} {word}\n{body}"
 
 

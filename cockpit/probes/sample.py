@@ -6,13 +6,13 @@ import json
 import math
 import shlex
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from cockpit.model.command import Command, script
 from cockpit.model.errors import CockpitError
 from cockpit.model.facts import Gpu, GpuProcess, Interface, Memory, Sample
 from cockpit.model.profile import HostSpec
+from cockpit.runtime.script_text import script_text
 
 MIB = 1024 * 1024
 LIMIT = 20.0
@@ -35,7 +35,7 @@ def stream_command(host: HostSpec) -> Command:
 
 @cache
 def _launcher(mode: str) -> str:
-    text = (files("cockpit.probes.scripts") / "probe.py").read_text(encoding="utf-8")
+    text = script_text("cockpit.probes.scripts", "probe")
     return (
         'PATH="$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"\nexport PATH\n'
         "command -v python3 >/dev/null || {\n"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass
-from importlib.resources import files
 from ipaddress import IPv4Interface
 from typing import Any
 
 from cockpit.model.command import Command, script
 from cockpit.model.errors import CockpitError
+from cockpit.runtime.script_text import script_text
 
 LIMIT = 45.0
 
@@ -52,7 +52,7 @@ class Found:
 
 def setup_command(host: str) -> Command:
     """The question."""
-    text = (files("cockpit.probes.scripts") / "setup_facts.py").read_text(encoding="utf-8")
+    text = script_text("cockpit.probes.scripts", "setup_facts")
     return script(host, f"exec python3 -I -S -c {shlex.quote(text)}\n", "see what the host has", limit=LIMIT)
 
 

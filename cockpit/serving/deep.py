@@ -11,7 +11,6 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from importlib.resources import files
 from typing import Any
 
 from cockpit.model.command import Command
@@ -20,6 +19,7 @@ from cockpit.runtime import detached
 from cockpit.runtime.docker import DockerEnvironment
 from cockpit.runtime.prelude import heredoc
 from cockpit.runtime.runtime import Runtime
+from cockpit.runtime.script_text import script_text
 from cockpit.serving.arguments import value_of
 
 UNIT = "flags"
@@ -195,4 +195,4 @@ def _key(environment: Mapping[str, str]) -> str:
 
 
 def _source(name: str) -> str:
-    return files("cockpit.serving.scripts").joinpath(name).read_text()
+    return script_text("cockpit.serving.scripts", name.removesuffix(".py"))

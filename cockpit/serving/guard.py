@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from typing import Any
 
 from cockpit.model.command import Command
@@ -17,6 +16,7 @@ from cockpit.model.profile import GuardWhile, HostSpec, Profile
 from cockpit.runtime import detached
 from cockpit.runtime.prelude import heredoc
 from cockpit.runtime.runtime import Runtime
+from cockpit.runtime.script_text import script_text
 
 FOLDER = "guard"
 """The guard's unit, below ``$STATE``."""
@@ -69,7 +69,7 @@ def guard_text(profile: Profile, host: HostSpec, run: str = "") -> str:
     )
     if profile.serve.guard.during is GuardWhile.OFF:
         return stop
-    word, body = heredoc(files("cockpit.serving.scripts").joinpath("guard.py").read_text())
+    word, body = heredoc(script_text("cockpit.serving.scripts", "guard"))
     # The program is read from its file: what runs detached has no standard input.
     line = 'exec python3 -I -S "$SPARK_COCKPIT_UNIT/guard.py" "$1"'
     argv = ("sh", "-c", line, "guard", json.dumps(_asked(profile, host, run)))

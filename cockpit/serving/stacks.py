@@ -7,13 +7,13 @@ its absence is said. It needs the right to trace: the same user with ptrace allo
 
 from __future__ import annotations
 
-from importlib.resources import files
 from shlex import quote
 
 from cockpit.model.command import Command, script
 from cockpit.model.profile import HostSpec, Profile
 from cockpit.runtime.prelude import heredoc, state_folder
 from cockpit.runtime.runtime import Runtime
+from cockpit.runtime.script_text import script_text
 from cockpit.serving.launch import CURRENT
 
 FOLDER = "stacks"
@@ -33,7 +33,7 @@ _RAY = "ray"
 
 def stacks_command(runtime: Runtime, host: HostSpec) -> Command:
     """Take the stacks of this profile's processes on ``host``; what it prints is kept as it is."""
-    word, body = heredoc(files("cockpit.serving.scripts").joinpath("stacks.py").read_text())
+    word, body = heredoc(script_text("cockpit.serving.scripts", "stacks"))
     text = f"exec python3 -I -S - {quote(CURRENT)} {quote(_RAY)} {word}\n{body}"
     return runtime.script(host, text, "take the Python stacks of every rank (py-spy, reads only)", limit=LIMIT)
 

@@ -10,7 +10,6 @@ import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 
 from cockpit.model.command import Command
 from cockpit.model.profile import DockerRuntime, HostSpec, Profile
@@ -18,6 +17,7 @@ from cockpit.runtime import detached
 from cockpit.runtime.containers import LABEL
 from cockpit.runtime.prelude import heredoc
 from cockpit.runtime.runtime import Runtime
+from cockpit.runtime.script_text import script_text
 from cockpit.serving.launch import CURRENT
 
 GRACE = 15.0
@@ -71,7 +71,7 @@ def stop_command(profile: Profile, runtime: Runtime) -> Command:
 
 def release_command(profile: Profile, runtime: Runtime, host: HostSpec) -> Command:
     """After the stop, on every host: remove the shared memory that the run held and nobody holds now."""
-    word, body = heredoc(files("cockpit.serving.scripts").joinpath("release.py").read_text())
+    word, body = heredoc(script_text("cockpit.serving.scripts", "release"))
     text = f'python3 - "$STATE" {word}\n{body}'
     return runtime.script(host, text, "give back the run's shared memory", limit=30)
 
@@ -104,7 +104,7 @@ def _gpu(row: dict[str, object]) -> str:
 def _script(
     profile: Profile, runtime: Runtime, host: HostSpec, mode: str, ports: Sequence[int], why: str
 ) -> Command:
-    word, body = heredoc(files("cockpit.serving.scripts").joinpath("leftovers.py").read_text())
+    word, body = heredoc(script_text("cockpit.serving.scripts", "leftovers"))
     asked = json.dumps({"mode": mode, "ports": list(ports), "wait": RELEASE})[:-1]
     find = ""
     if isinstance(profile.runtime, DockerRuntime):

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -21,10 +20,11 @@ from cockpit.bringup.preparation.image import Pulled
 from cockpit.bringup.preparation.moving import ONE_TIME, Heard
 from cockpit.bringup.preparation.pace import Pace
 from cockpit.model.profile import Fabric, HostSpec, Role
+from cockpit.runtime.script_text import script_text
 
 ONE = HostSpec("one", "one", Role.HEAD, Fabric("127.0.0.1"))
 TWO = HostSpec("two", "two", Role.WORKER, Fabric("127.0.0.1"))
-SCRIPTS = files("cockpit.bringup.preparation.scripts")
+SCRIPTS = "cockpit.bringup.preparation.scripts"
 
 
 def free_port() -> int:
@@ -34,7 +34,7 @@ def free_port() -> int:
 
 
 def end(words: list[str], secret: str) -> subprocess.Popen[bytes]:
-    argv = [sys.executable, "-I", "-S", "-c", (SCRIPTS / "pipe.py").read_text(), *words]
+    argv = [sys.executable, "-I", "-S", "-c", script_text(SCRIPTS, "pipe"), *words]
     env = {**os.environ, ONE_TIME: secret}
     return subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -92,7 +92,7 @@ def test_a_program_that_fails_on_the_way_does_not_pass_for_the_whole(tmp_path: P
 def look(folder: Path, **more: object) -> bytes:
     """The script's answer."""
     asked = {"folder": str(folder), "address": "127.0.0.1", **more}
-    argv = [sys.executable, "-I", "-S", "-c", (SCRIPTS / "model_files.py").read_text()]
+    argv = [sys.executable, "-I", "-S", "-c", script_text(SCRIPTS, "model_files")]
     done = subprocess.run(argv, input=json.dumps(asked).encode(), capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from cockpit.probes.asked import Asked
 from cockpit.probes.fabric import FabricFacts, Gid, Link, Ping, RdmaDevice, Reach, parse_fabric
 from cockpit.probes.preflight import ask, preflight
 from cockpit.runtime.environment import environment
+from cockpit.runtime.script_text import script_text
 from tests.rig.layout import FABRIC
 from tests.rig.rig import Rig
 
@@ -288,7 +288,7 @@ def test_the_script_reads_a_sparks_sysfs(tmp_path: Path) -> None:
             f"{port}/gid_attrs/ndevs/3": "enp1s0f1np1",
         },
     )
-    script = (files("cockpit.probes.scripts") / "fabric_facts.py").read_text()
+    script = script_text("cockpit.probes.scripts", "fabric_facts")
     question = json.dumps({"address": "192.168.100.10", "peers": {}, "ports": {}, "sys": str(sys_)})
     done = subprocess.run(
         [sys.executable, "-", question], input=script.encode(), capture_output=True, timeout=60

@@ -6,15 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from cockpit.model.verdict import Grade
 from cockpit.probes.inside import Inside, comparable, inside, parse_inside
+from cockpit.runtime.script_text import script_text
 
-SCRIPT = files("cockpit.probes.scripts") / "inside_facts.py"
+SCRIPT = script_text("cockpit.probes.scripts", "inside_facts")
 
 
 def ask(state: Path, *names: str) -> tuple[Inside, ...]:
@@ -22,7 +22,7 @@ def ask(state: Path, *names: str) -> tuple[Inside, ...]:
     question = json.dumps({"state": str(state), "names": names})
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-", question],
-        input=SCRIPT.read_text(encoding="utf-8").encode(),
+        input=SCRIPT.encode(),
         capture_output=True,
         timeout=60,
     )

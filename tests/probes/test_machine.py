@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from cockpit.probes import checks_environment, checks_machine
 from cockpit.probes.asked import Asked
 from cockpit.probes.fabric import FabricFacts, Link, RdmaDevice
 from cockpit.probes.machine import Disk, Engine, MachineFacts, parse_machine
+from cockpit.runtime.script_text import script_text
 
 from .test_checks import ENVIRONMENT, HOST, expect, profile, worst
 
@@ -229,7 +229,7 @@ def test_a_container_without_the_hosts_gpu() -> None:
 
 def run(**more: Any) -> MachineFacts:
     """The script's own answer on this machine."""
-    script = (files("cockpit.probes.scripts") / "machine_facts.py").read_text()
+    script = script_text("cockpit.probes.scripts", "machine_facts")
     question = json.dumps({"folders": ["~", "/nowhere/at/all"], "image": "", **more})
     began = time.time()
     done = subprocess.run(

@@ -4,13 +4,13 @@ import os
 import subprocess
 import sys
 import time
-from importlib.resources import files
 from pathlib import Path
 
 from cockpit.diagnosis.sources import STACKS, Source
 from cockpit.diagnosis.stacks import refused, waiting
 from cockpit.lab.environment import Environment
 from cockpit.model.command import Command
+from cockpit.runtime.script_text import script_text
 from cockpit.serving.stacks import keep_command, kept_command, parse_kept
 from tests.serving.profiles import profile
 
@@ -18,7 +18,7 @@ SERVE = "import time\ndef wait_for_the_other_rank():\n    time.sleep(60)\nwait_f
 
 
 def _take(state: Path, path: str) -> bytes:
-    script = files("cockpit.serving.scripts").joinpath("stacks.py").read_bytes()
+    script = script_text("cockpit.serving.scripts", "stacks").encode()
     argv = (sys.executable, "-I", "-S", "-", "runs/current", "ray")
     env = {"STATE": str(state), "PATH": path}
     return subprocess.run(argv, input=script, env=env, capture_output=True, timeout=60, check=True).stdout

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 from cockpit.bringup.session import Session
@@ -13,6 +12,7 @@ from cockpit.model.command import Command
 from cockpit.model.profile import HostSpec
 from cockpit.runtime.prelude import heredoc
 from cockpit.runtime.runtime import Runtime
+from cockpit.runtime.script_text import script_text
 
 Entry = tuple[str, int, str, str]
 """Path below the folder, bytes, where a link leads, the hub's sum."""
@@ -69,7 +69,7 @@ def compare_command(
 
 
 def _command(runtime: Runtime, host: HostSpec, asked: dict[str, Any], why: str, limit: float) -> Command:
-    text = (files("cockpit.bringup.preparation.scripts") / "model_files.py").read_text(encoding="utf-8")
+    text = script_text("cockpit.bringup.preparation.scripts", "model_files")
     word, body = heredoc(json.dumps(asked))
     return runtime.host_script(
         host, f"exec python3 -I -S -c {shlex.quote(text)} {word}\n{body}", why, limit=limit

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass, field
-from importlib.resources import files
 
 from cockpit.bringup.errors import StepFailed
 from cockpit.bringup.preparation import pipe
@@ -21,6 +20,7 @@ from cockpit.probes.answers import HostFacts, ImageFacts, parse_host
 from cockpit.probes.asked import Asked
 from cockpit.probes.checks_host import same_image
 from cockpit.probes.preflight import host_command
+from cockpit.runtime.script_text import script_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def _pull(asked: Asked, name: str) -> ImagePull:
 
 def pull_command(host: HostSpec, image: str) -> Command:
     """``docker pull``, with what it says made countable."""
-    text = (files("cockpit.bringup.preparation.scripts") / "pull.py").read_text(encoding="utf-8")
+    text = script_text("cockpit.bringup.preparation.scripts", "pull")
     line = f"exec python3 -I -S -c {shlex.quote(text)} docker pull {shlex.quote(image)}\n"
     return script(host.name, line, f"pull {image}")
 

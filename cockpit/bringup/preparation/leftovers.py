@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-from importlib.resources import files
 from typing import Any
 
 from cockpit.bringup.preparation.task import Kind, Task
@@ -17,6 +16,7 @@ from cockpit.runtime.containers import LABEL
 from cockpit.runtime.detached import ProcessState
 from cockpit.runtime.prelude import heredoc
 from cockpit.runtime.runtime import Runtime
+from cockpit.runtime.script_text import script_text
 
 GIB = 1024**3
 
@@ -51,9 +51,7 @@ rm -f @PATH@ && echo removed
 
 def leftovers_command(runtime: Runtime, host: HostSpec, profile: str, *, docker: bool) -> Command:
     """The question."""
-    word, body = heredoc(
-        (files("cockpit.bringup.preparation.scripts") / "leftovers.py").read_text(encoding="utf-8")
-    )
+    word, body = heredoc(script_text("cockpit.bringup.preparation.scripts", "leftovers"))
     asked = shlex.quote(json.dumps({"cluster": profile if docker else ""})[:-1])
     text = f'exec python3 -I -S - {asked}", \\"state\\": \\"$STATE\\"}}" {word}\n{body}'
     return runtime.host_script(host, text, "look for what earlier runs have left", limit=30)

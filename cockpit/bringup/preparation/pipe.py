@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
-from importlib.resources import files
 
 from cockpit.bringup.preparation.moving import ONE_TIME, Heard
 from cockpit.model.command import Command, script
 from cockpit.model.profile import HostSpec
+from cockpit.runtime.script_text import script_text
 
 
 def give_command(host: HostSpec, peer: HostSpec, port: int, argv: Sequence[str], why: str) -> Command:
@@ -27,7 +27,7 @@ def take_command(
 
 
 def _command(host: HostSpec, words: Sequence[str], why: str, before: str = "") -> Command:
-    text = (files("cockpit.bringup.preparation.scripts") / "pipe.py").read_text(encoding="utf-8")
+    text = script_text("cockpit.bringup.preparation.scripts", "pipe")
     line = f"exec python3 -I -S -c {shlex.quote(text)} {shlex.join(words)}"
     secret = f"{ONE_TIME}=${{{ONE_TIME}}}; export {ONE_TIME}\n"
     return script(host.name, f"{before}{secret}{line}", why, secrets=(ONE_TIME,))

@@ -14,6 +14,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from cockpit.runtime.scripts.hub import model_folder, snapshot
+
 YES = ("1", "ON", "YES", "TRUE")  # huggingface_hub, constants.py
 NAMED = (
     "VLLM_HOST_IP",
@@ -34,29 +36,6 @@ def version(*names: str) -> str:
         except metadata.PackageNotFoundError:
             continue
     return ""
-
-
-def cache(env: "dict[str, str]") -> Path:
-    """The hub's cache, as huggingface_hub finds it (constants.py, 1.x)."""
-    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
-        if env.get(name):
-            return Path(env[name]).expanduser()
-    if env.get("HF_HOME"):
-        return Path(env["HF_HOME"]).expanduser() / "hub"
-    base = env.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "huggingface" / "hub"
-
-
-def snapshot(folder: Path, revision: str) -> "Path | None":
-    """The folder of a revision in the hub's cache."""
-    if (folder / "snapshots" / revision).is_dir():
-        return folder / "snapshots" / revision
-    try:
-        commit = (folder / "refs" / revision).read_text().strip()
-    except OSError:
-        return None
-    found = folder / "snapshots" / commit
-    return found if commit and found.is_dir() else None
 
 
 def whole(path: Path) -> bool:
@@ -132,7 +111,7 @@ def model(asked: "dict[str, Any]", env: "dict[str, str]") -> "dict[str, Any]":
         if Path(name).is_file():
             return {**told, "found": True, "file": True, "bytes": Path(name).stat().st_size}
         return {**told, "found": True, **weigh(Path(name))} if Path(name).is_dir() else told
-    folder = cache(env) / ("models--" + name.replace("/", "--"))
+    folder = model_folder(name, env)
     told["path"] = str(folder)
     found = snapshot(folder, asked["revision"] or "main")
     return {**told, "found": True, **weigh(found)} if found else told

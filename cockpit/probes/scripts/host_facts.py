@@ -15,6 +15,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from cockpit.runtime.scripts.processes import cluster
+
 LIMIT = 10.0
 LONGEST = 400
 
@@ -145,21 +147,6 @@ def link(path: Path) -> str:
         return ""
 
 
-def cluster(folder: Path) -> str:
-    """The profile whose cockpit started a process: the cockpit's mark is the path of a unit,
-    ``.../spark-cockpit/PROFILE/...``; "" for anything else."""
-    try:
-        words = (folder / "environ").read_bytes().split(b"\0")
-    except OSError:
-        return ""
-    for word in words:
-        # In a container the state folder is /spark-cockpit itself, and tells no profile.
-        inside = word.startswith(b"SPARK_COCKPIT_UNIT=/spark-cockpit/")
-        if word.startswith(b"SPARK_COCKPIT_UNIT=") and b"/spark-cockpit/" in word and not inside:
-            return word.rpartition(b"/spark-cockpit/")[2].partition(b"/")[0].decode("utf-8", "replace")
-    return ""
-
-
 def name_holders(found: dict[str, dict[str, Any]]) -> None:
     """Put the processes to the sockets' inodes."""
     for folder in Path("/proc").iterdir():
@@ -174,7 +161,7 @@ def name_holders(found: dict[str, dict[str, Any]]) -> None:
             row = found.get(target[8:-1]) if target.startswith("socket:[") else None
             if row is not None and row["pid"] is None:
                 row["pid"], row["name"] = int(folder.name), command[:LONGEST]
-                row["cluster"] = cluster(folder)
+                row["cluster"] = cluster(int(folder.name))
 
 
 def main(asked: dict[str, Any]) -> None:

@@ -14,8 +14,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from cockpit.runtime.scripts.processes import RANKS, cluster, shared_memory, table, text
+
 LIMIT = 8.0
-ENGINES = ("VLLM::", "ray::RayWorkerProc", "ray::RayWorkerWrapper")
 GPU_FIELDS = "persistence_mode,clocks_event_reasons.active,temperature.gpu"
 MOST = 20
 
@@ -29,18 +30,10 @@ def output(*argv: str) -> "tuple[int, str]":
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
-def read(path: Path) -> str:
-    """A file's text, empty where it can't be read."""
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
-
-
 def memory(root: Path) -> "dict[str, int]":
     """/proc/meminfo in bytes."""
     found = {}
-    for line in read(root / "proc/meminfo").splitlines():
+    for line in text(root / "proc/meminfo").splitlines():
         name, _, rest = line.partition(":")
         words = rest.split()
         if words and words[0].isdigit():
@@ -64,58 +57,31 @@ def disks(folders: "list[str]") -> "list[dict[str, Any]]":
     return list(found.values())
 
 
-def cluster(pid: str) -> str:
-    """The profile whose cockpit started a process, "" for none: its mark is the path of a unit,
-    ``.../spark-cockpit/PROFILE/...``. A rank that sets its title may have written over its own environment: then an
-    ancestor's tells."""
-    for _ in range(12):
-        for word in read(Path("/proc", pid, "environ")).split("\0"):
-            if word.startswith("SPARK_COCKPIT_UNIT=") and not word.startswith(
-                "SPARK_COCKPIT_UNIT=/spark-cockpit/"
-            ):
-                return word.rpartition("/spark-cockpit/")[2].partition("/")[0]
-        fields = read(Path("/proc", pid, "stat")).rpartition(") ")[2].split()
-        if len(fields) < 2 or fields[1] in ("0", "1"):
-            return ""
-        pid = fields[1]
-    return ""
-
-
 def engines() -> "list[dict[str, Any]]":
     """Engines and ranks of vLLM that run, whoever started them."""
     found: list[dict[str, Any]] = []
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
-        words = read(folder / "cmdline").split("\0")
+        words = text(folder / "cmdline").split("\0")
         title = " ".join(words).strip()
         serve = any(Path(one).name == "vllm" and two == "serve" for one, two in itertools.pairwise(words[:4]))
-        if serve or title.startswith(ENGINES):
-            pages = [*read(folder / "statm").split(), "0", "0"][1]
+        if serve or title.startswith(RANKS):
+            pages = [*text(folder / "statm").split(), "0", "0"][1]
             try:
                 owner = folder.stat().st_uid
             except OSError:
                 continue
             size = int(pages) * os.sysconf("SC_PAGE_SIZE")
             row = {"pid": int(folder.name), "uid": owner, "bytes": size, "name": title[:200]}
-            found.append({**row, "cluster": cluster(folder.name)})
+            found.append({**row, "cluster": cluster(int(folder.name))})
     return sorted(found, key=lambda row: row["pid"])[:MOST]
 
 
-def shared_memory() -> "dict[str, Any]":
+def left_memory() -> "dict[str, Any]":
     """/dev/shm, and what in it is this user's and held by nobody."""
     about = os.statvfs("/dev/shm")
-    held = set()
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        for line in read(folder / "maps").splitlines():
-            if "/dev/shm/" in line:
-                held.add(line[line.index("/dev/shm/") :].removesuffix(" (deleted)"))
-        try:
-            held |= {str(link.readlink()) for link in (folder / "fd").iterdir()}
-        except OSError:
-            continue
+    held = shared_memory(set(table()))
     left = []
     for path in Path("/dev/shm").iterdir():
         try:
@@ -135,8 +101,8 @@ def shared_memory() -> "dict[str, Any]":
 def gpu_memory() -> "int | None":
     """Bytes that all compute processes hold together, None where nvidia-smi doesn't tell."""
     fields = ("--query-compute-apps=used_memory", "--format=csv,noheader,nounits")
-    status, text = output("nvidia-smi", *fields)
-    words = text.split()
+    status, said = output("nvidia-smi", *fields)
+    words = said.split()
     return sum(map(int, words)) << 20 if status == 0 and all(word.isdigit() for word in words) else None
 
 
@@ -145,7 +111,7 @@ def cdi(root: Path) -> "list[list[str]]":
     found = []
     for folder in ("etc/cdi", "var/run/cdi"):
         for path in sorted((root / folder).glob("*nvidia*")):
-            for word in read(path).replace('"', " ").split():
+            for word in text(path).replace('"', " ").split():
                 _, mark, number = word.rpartition("libcuda.so.")
                 if mark and number.count(".") >= 1 and number.replace(".", "").isdigit():
                     found.append(["/" + str(path.relative_to(root)), number])
@@ -158,8 +124,8 @@ def containers(image: str) -> "list[list[str]]":
     if not image:
         return []
     label = '{{.Label "org.spark-cockpit.cluster"}}'
-    status, text = output("docker", "ps", "--format", "{{.ID}}\t{{.Names}}\t{{.Image}}\t" + label)
-    return [line.split("\t")[:4] for line in text.splitlines() if line.count("\t") >= 3] if status == 0 else []
+    status, said = output("docker", "ps", "--format", "{{.ID}}\t{{.Names}}\t{{.Image}}\t" + label)
+    return [line.split("\t")[:4] for line in said.splitlines() if line.count("\t") >= 3] if status == 0 else []
 
 
 def main(asked: "dict[str, Any]") -> None:
@@ -172,10 +138,10 @@ def main(asked: "dict[str, Any]") -> None:
         "disks": disks(asked["folders"]),
         "memlock": resource.getrlimit(resource.RLIMIT_MEMLOCK)[0],
         "engines": engines(),
-        "shm": shared_memory(),
+        "shm": left_memory(),
         "gpus": [line.split(", ") for line in gpu.splitlines()] if status == 0 else [],
         "gpu_memory": gpu_memory(),
-        "driver": read(root / "proc/driver/nvidia/version").partition("\n")[0].partition("NVRM version: ")[2],
+        "driver": text(root / "proc/driver/nvidia/version").partition("\n")[0].partition("NVRM version: ")[2],
         "cdi": cdi(root),
         "containers": containers(asked["image"]),
         "sudo": output("sudo", "-n", "true")[0] == 0 or os.getuid() == 0,

@@ -6,6 +6,8 @@ import platform
 import subprocess
 from pathlib import Path
 
+from cockpit.runtime.scripts.hub import cache
+
 LIMIT = 10.0
 
 
@@ -53,9 +55,8 @@ def interfaces() -> list[dict[str, object]]:
 
 def models() -> list[str]:
     """The models in the Hugging Face cache, as ``owner/name``."""
-    home = os.environ.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
     try:
-        folders = sorted(path.name for path in (Path(home) / "hub").iterdir())
+        folders = sorted(path.name for path in cache(dict(os.environ)).iterdir())
     except OSError:
         return []
     return [

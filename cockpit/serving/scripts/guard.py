@@ -17,9 +17,10 @@ import signal
 import sys
 import threading
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from cockpit.runtime.scripts.processes import RANKS, UNIT, alive, descendants, read, table, title
 
 GIB = 1024**3
 RESERVE, SHARE = 8 * GIB, 15
@@ -34,16 +35,6 @@ pinned; so below twice the reserve this counts as its end too."""
 
 GONE = 10.0
 """Seconds without a rank, after there was one, that are the run's end on a host without the run's process."""
-
-RANKS = ("VLLM::", "ray::RayWorkerProc", "ray::RayWorkerWrapper")
-
-
-def read(path: "str | Path") -> bytes:
-    """A file, empty where it can't be read."""
-    try:
-        return Path(path).read_bytes()
-    except OSError:
-        return b""
 
 
 def memory() -> "tuple[int, int]":
@@ -62,39 +53,6 @@ def stalled() -> float:
         if line.startswith(b"full avg10="):
             return float(line.split()[1].partition(b"=")[2])
     return 0.0
-
-
-def table() -> "dict[int, tuple[int, int]]":
-    """Parent and start time of every living process."""
-    found = {}
-    for folder in Path("/proc").iterdir():
-        fields = read(folder / "stat").rpartition(b") ")[2].split() if folder.name.isdigit() else []
-        if len(fields) > 19 and fields[0] != b"Z":
-            found[int(folder.name)] = (int(fields[1]), int(fields[19]))
-    return found
-
-
-def title(pid: int) -> str:
-    """The command line, as the process shows it."""
-    return read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace").strip()
-
-
-def descendants(table_: "dict[int, tuple[int, int]]", roots: "set[int]") -> "set[int]":
-    """The roots and all below them."""
-    found, more = set(roots), set(roots)
-    while more:
-        more = {pid for pid, (parent, _) in table_.items() if parent in found} - found
-        found |= more
-    return found
-
-
-def alive(record: bytes, table_: "dict[int, tuple[int, int]]") -> int:
-    """The process that a file of a unit names ("PID START ..."), 0 where that very one does not run."""
-    words = record.split()[:2]
-    if len(words) < 2 or not all(word.isdigit() for word in words):
-        return 0
-    pid, began = int(words[0]), int(words[1])
-    return pid if table_.get(pid, (0, -1))[1] == began else 0
 
 
 class Guard:
@@ -141,7 +99,8 @@ class Guard:
 
     def say(self, text: str) -> None:
         """A line in the guard's log and, on the head, at the end of the serve log."""
-        line = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} Memory guard on {self.asked['host']}: {text}\n"
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        line = f"{at} Memory guard on {self.asked['host']}: {text}\n"
         sys.stdout.write(line)
         sys.stdout.flush()
         if self.run:
@@ -159,7 +118,7 @@ class Guard:
     def ours(self, processes: "dict[int, tuple[int, int]]") -> "set[int]":
         """The ranks of this cluster on this host, and what they started. A title overwrites what is seen of
         the environment: so what descends from the cluster's own processes is known by its title."""
-        mark = f"SPARK_COCKPIT_UNIT={self.state}/".encode()
+        mark = f"{UNIT}{self.state}/".encode()
         roots = {pid for pid in processes if mark in read(f"/proc/{pid}/environ")}
         below = descendants(processes, roots) - descendants(processes, {os.getpid()})
         ranks = {pid for pid in below if title(pid).startswith(RANKS)}

@@ -14,16 +14,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from cockpit.runtime.scripts.processes import RANKS, UNIT, read, shared_memory, title
+
 NOTE = "shared-memory.json"
-ENGINE_NAMES = ("VLLM::", "ray::RayWorkerProc", "ray::RayWorkerWrapper")
-
-
-def read(path: str) -> bytes:
-    """A file of /proc, empty where it is gone or not ours to read."""
-    try:
-        return Path(path).read_bytes()
-    except OSError:
-        return b""
 
 
 def process_table() -> dict[int, tuple[int, int]]:
@@ -37,14 +30,9 @@ def process_table() -> dict[int, tuple[int, int]]:
     return table
 
 
-def title(pid: int) -> str:
-    """The command line, as the process shows it."""
-    return read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace").strip()
-
-
 def ours(asked: dict[str, Any]) -> set[int]:
     """Every process of this cluster."""
-    mark = f"SPARK_COCKPIT_UNIT={asked['state']}/".encode()
+    mark = f"{UNIT}{asked['state']}/".encode()
     container = asked["container"].encode()
     table = process_table()
     found = {
@@ -63,8 +51,8 @@ def of_the_run(pid: int, asked: dict[str, Any]) -> bool:
     """Whether one of our processes belongs to a run, not to Ray's own processes."""
     environment = read(f"/proc/{pid}/environ")
     folders = (asked["state"], "/spark-cockpit")
-    in_run = any(f"SPARK_COCKPIT_UNIT={folder}/runs/".encode() in environment for folder in folders)
-    return in_run or title(pid).startswith(ENGINE_NAMES)
+    in_run = any(f"{UNIT}{folder}/runs/".encode() in environment for folder in folders)
+    return in_run or title(pid).startswith(RANKS)
 
 
 def gpu_processes() -> list[dict[str, Any]]:
@@ -97,28 +85,10 @@ def listening(ports: list[int]) -> list[int]:
     return sorted(taken & set(ports))
 
 
-def shared_memory(pids: set[int]) -> list[str]:
-    """The files of /dev/shm that these processes have open or mapped."""
-    held = set()
-    for pid in pids:
-        for line in read(f"/proc/{pid}/maps").decode("utf-8", "replace").splitlines():
-            path = line.split(None, 5)[5:]
-            if path and path[0].startswith("/dev/shm/"):
-                held.add(path[0])
-        try:
-            for link in Path(f"/proc/{pid}/fd").iterdir():
-                target = str(link.readlink())
-                if target.startswith("/dev/shm/"):
-                    held.add(target)
-        except OSError:
-            continue
-    return sorted(path for path in held if Path(path).exists())
-
-
 def look(asked: dict[str, Any], noted: list[str]) -> dict[str, Any]:
     """What is left right now."""
     mine = ours(asked)
-    still_held = set(shared_memory(set(process_table())))
+    still_held = shared_memory(set(process_table()))
     gpu = gpu_processes()
     return {
         "gpu": [row for row in gpu if row["pid"] in mine],
@@ -133,12 +103,13 @@ def main() -> None:
     asked = json.loads(sys.argv[1])
     note = Path(asked["state"], NOTE)
     if asked["mode"] == "note":
-        held = shared_memory({pid for pid in ours(asked) if of_the_run(pid, asked)})
+        mine = {pid for pid in ours(asked) if of_the_run(pid, asked)}
+        held = sorted(path for path in shared_memory(mine) if Path(path).exists())
         note.parent.mkdir(parents=True, exist_ok=True)
         note.write_text(json.dumps(held))
         print(json.dumps({"shm": held}))
         return
-    noted = json.loads(read(str(note)) or b"[]")
+    noted = json.loads(read(note) or b"[]")
     end = time.monotonic() + asked["wait"]
     while True:
         left = look(asked, noted)

@@ -16,37 +16,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from cockpit.runtime.scripts.hub import model_folder, snapshot
+
 LARGEST = 4 << 20  # bytes of a config.json or of a header that are read
 NOT_DEALT = (
     r"norm|layernorm|\.ln_|router|\.gate\.(weight|e_score)|kv_a_proj|q_a_proj|wq_a|wkv_a|fused_qkv_a|rotary"
     r"|inv_freq|indexer|compressor|a_log|dt_bias|conv1d|e_score_correction|hc_|_scale$|input_scale|weight_scale_2"
 )
-
-
-def cache(env: "dict[str, str]") -> Path:
-    """The hub's cache, as huggingface_hub finds it (constants.py, 1.x)."""
-    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
-        if env.get(name):
-            return Path(env[name]).expanduser()
-    if env.get("HF_HOME"):
-        return Path(env["HF_HOME"]).expanduser() / "hub"
-    return Path(env.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "huggingface" / "hub"
-
-
-def place(name: str, revision: str, env: "dict[str, str]") -> "Path | None":
-    """The model's folder."""
-    if Path(name).is_dir():
-        return Path(name)
-    folder = cache(env) / ("models--" + name.replace("/", "--"))
-    direct = folder / "snapshots" / revision
-    if direct.is_dir():
-        return direct
-    try:
-        commit = (folder / "refs" / revision).read_text().strip()
-    except OSError:
-        return None
-    found = folder / "snapshots" / commit
-    return found if commit and found.is_dir() else None
 
 
 def read(path: Path) -> "dict[str, Any]":
@@ -123,7 +99,10 @@ def weigh(folder: Path) -> "dict[str, Any]":
 def main(asked: "dict[str, Any]") -> None:
     """Print the answer."""
     env = {**os.environ, **asked["env"]}
-    folder = place(asked["model"], asked["revision"] or "main", env)
+    local = Path(asked["model"])
+    folder = (
+        local if local.is_dir() else snapshot(model_folder(asked["model"], env), asked["revision"] or "main")
+    )
     answer: dict[str, Any] = {"found": folder is not None, "path": str(folder or "")}
     if folder is not None:
         answer["config"] = read(folder / "config.json")

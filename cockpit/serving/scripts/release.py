@@ -9,20 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-
-def held() -> set[str]:
-    """The files of /dev/shm that some process has open or mapped."""
-    found = set()
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            lines = (folder / "maps").read_text(errors="replace").splitlines()
-            links = [str(link.readlink()) for link in (folder / "fd").iterdir()]
-        except OSError:
-            continue
-        found |= {line.split(None, 5)[-1] for line in lines} | set(links)
-    return {path for path in found if path.startswith("/dev/shm/")}
+from cockpit.runtime.scripts.processes import shared_memory, table
 
 
 def main() -> None:
@@ -30,7 +17,7 @@ def main() -> None:
         noted = json.loads(Path(sys.argv[1], "shared-memory.json").read_bytes())
     except (OSError, ValueError):
         noted = []
-    kept, released = held(), []
+    kept, released = shared_memory(set(table())), []
     for path in noted:
         if path.startswith("/dev/shm/") and ".." not in path and path not in kept and Path(path).exists():
             Path(path).unlink()

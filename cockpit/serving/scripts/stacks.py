@@ -13,31 +13,15 @@ import sys
 import time
 from pathlib import Path
 
+from cockpit.runtime.scripts.processes import alive, descendants, read, table, title
+
 LIMIT = 20.0
 """Seconds for one process."""
 
 ALL = 60.0
 """Seconds for all of them."""
 
-RANKS = re.compile(r"VLLM::|ray::RayWorker|\S*python\S* \S*/vllm serve |vllm serve ")
-
-
-def read(path: "str | Path") -> bytes:
-    """A file, empty where it can't be read."""
-    try:
-        return Path(path).read_bytes()
-    except OSError:
-        return b""
-
-
-def table() -> "dict[int, tuple[int, int]]":
-    """Parent and start time of every living process."""
-    found = {}
-    for folder in Path("/proc").iterdir():
-        fields = read(folder / "stat").rpartition(b") ")[2].split() if folder.name.isdigit() else []
-        if len(fields) > 19 and fields[0] != b"Z":
-            found[int(folder.name)] = (int(fields[1]), int(fields[19]))
-    return found
+SHOWN = re.compile(r"VLLM::|ray::RayWorker|\S*python\S* \S*/vllm serve |vllm serve ")
 
 
 def roots(units: "list[str]", processes: "dict[int, tuple[int, int]]") -> "set[int]":
@@ -46,26 +30,16 @@ def roots(units: "list[str]", processes: "dict[int, tuple[int, int]]") -> "set[i
     found = set()
     for unit in units:
         for name in ("pid", "program"):
-            words = read(state / unit / name).split()[:2]
-            if len(words) == 2 and all(word.isdigit() for word in words):
-                pid, began = int(words[0]), int(words[1])
-                if processes.get(pid, (0, -1))[1] == began:
-                    found.add(pid)
-    return found
+            found.add(alive(read(state / unit / name), processes))
+    return found - {0}
 
 
 def ranks(units: "list[str]") -> "list[tuple[int, str]]":
     """The API server, the engine and the ranks below the units: process id and title."""
     processes = table()
-    found = roots(units, processes)
-    more = set(found)
-    while more:
-        more = {pid for pid, (parent, _) in processes.items() if parent in found} - found
-        found |= more
-    titles = {
-        pid: read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace") for pid in found
-    }
-    return [(pid, " ".join(titles[pid].split())[:120]) for pid in sorted(found) if RANKS.match(titles[pid])]
+    found = descendants(processes, roots(units, processes))
+    titles = {pid: title(pid) for pid in found}
+    return [(pid, " ".join(titles[pid].split())[:120]) for pid in sorted(found) if SHOWN.match(titles[pid])]
 
 
 def spy() -> str:
@@ -98,8 +72,8 @@ def main(units: "list[str]") -> None:
         print("## missing no process of the run is here")
     elif not program:
         print("## missing py-spy is not in the environment that vLLM runs in")
-    for pid, title in found if program else ():
-        print(f"## process {pid} {title}")
+    for pid, name in found if program else ():
+        print(f"## process {pid} {name}")
         left = until - time.monotonic()
         if left < 1:
             print(f"## refused {pid} no time is left")

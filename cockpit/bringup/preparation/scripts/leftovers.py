@@ -13,43 +13,25 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from cockpit.runtime.scripts.processes import RANKS, read, shared_memory, table, title, units
+
 NOTE = "shared-memory.json"
-RANKS = ("VLLM::", "ray::RayWorkerProc", "ray::RayWorkerWrapper")
 LABEL = "org.spark-cockpit.cluster"
 LIMIT = 8.0
-
-
-def read(path: "str | Path") -> bytes:
-    """A file, empty where it can't be read."""
-    try:
-        return Path(path).read_bytes()
-    except OSError:
-        return b""
-
-
-def title(pid: str) -> str:
-    """The command line, as the process shows it."""
-    return read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace").strip()
 
 
 def processes(state: str) -> "list[dict[str, Any]]":
     """Ours that no run stands behind any more."""
     found: list[dict[str, Any]] = []
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit() or int(folder.name) == os.getpid():
-            continue
-        marks = [
-            word.partition(b"=")[2].decode("utf-8", "replace")
-            for word in read(folder / "environ").split(b"\0")
-            if word.startswith(b"SPARK_COCKPIT_UNIT=")
-        ]
+    for pid in set(table()) - {os.getpid()}:
+        marks = units(pid)
         of_run = any(mark.startswith(f"{state}/runs/") for mark in marks)
-        rank = title(folder.name).startswith(RANKS) and any(mark.startswith(f"{state}/") for mark in marks)
-        fields = read(folder / "stat").rpartition(b") ")[2].split()
+        rank = title(pid).startswith(RANKS) and any(mark.startswith(f"{state}/") for mark in marks)
+        fields = read(f"/proc/{pid}/stat").rpartition(b") ")[2].split()
         if (of_run or rank) and len(fields) > 21 and fields[0] != b"Z":
             size = int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
-            row = {"pid": int(folder.name), "began": int(fields[19]), "bytes": size}
-            found.append({**row, "name": title(folder.name)[:200]})
+            row = {"pid": pid, "began": int(fields[19]), "bytes": size}
+            found.append({**row, "name": title(pid)[:200]})
     return sorted(found, key=lambda row: int(row["pid"]))
 
 
@@ -85,29 +67,13 @@ def containers(cluster: str) -> "list[dict[str, Any]]":
     return found
 
 
-def held() -> "set[str]":
-    """The files of /dev/shm that some process has open or mapped."""
-    paths = set()
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        for line in read(folder / "maps").decode("utf-8", "replace").splitlines():
-            if "/dev/shm/" in line:
-                paths.add(line[line.index("/dev/shm/") :])
-        try:
-            paths |= {str(link.readlink()) for link in (folder / "fd").iterdir()}
-        except OSError:
-            continue
-    return paths
-
-
-def shared_memory(state: str) -> "list[dict[str, Any]]":
+def noted_memory(state: str) -> "list[dict[str, Any]]":
     """What was noted as a run's, and nobody holds."""
     try:
         noted = [str(path) for path in json.loads(read(Path(state, NOTE)) or b"[]")]
     except (ValueError, TypeError):
         return []
-    holders = held()
+    holders = shared_memory(set(table()))
     found: list[dict[str, Any]] = []
     for path in noted:
         try:
@@ -125,7 +91,7 @@ def main(asked: "dict[str, Any]") -> None:
     told = {
         "processes": processes(state),
         "containers": containers(asked["cluster"]),
-        "shm": shared_memory(state),
+        "shm": noted_memory(state),
     }
     print(json.dumps(told), flush=True)
 
