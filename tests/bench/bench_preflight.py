@@ -1,5 +1,5 @@
-"""How long preflight of the rig's two hosts takes: on connections that stand, and as `spark-cockpit check`. Prints
-figures, asserts nothing.
+"""How long preflight of the rig's two hosts takes: on connections that stand, and as `spark-cockpit check`, each beside
+a plain `ssh HOST true` of the same minutes. Prints figures, asserts nothing.
 
     python tests/bench/bench_preflight.py [ROUNDS]
 """
@@ -11,7 +11,9 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -25,6 +27,7 @@ from tests.rig.environment import environment_for_tests
 from tests.rig.models import models
 from tests.rig.profile import rig_profile
 from tests.rig.rig import Rig
+from tests.rig.shell import run
 
 
 async def rounds(path: Path, count: int) -> list[float]:
@@ -42,9 +45,20 @@ async def rounds(path: Path, count: int) -> list[float]:
     return took
 
 
-def told(what: str, took: list[float]) -> None:
+def timed(call: Callable[[], object], count: int) -> list[float]:
+    """Seconds of each call."""
+    took = []
+    for _ in range(count):
+        began = time.monotonic()
+        call()
+        took.append(time.monotonic() - began)
+    return took
+
+
+def told(what: str, took: list[float], plain: list[float]) -> None:
     """One line."""
-    print(f"{what:<34} median {statistics.median(took):5.2f} s, worst {max(took):5.2f} s  (at most 5)")
+    median, times = statistics.median(took), statistics.median(took) / statistics.median(plain)
+    print(f"{what:<34} median {median:5.2f} s, worst {max(took):5.2f} s, {times:4.1f} x ssh  (at most 5 s)")
 
 
 def main(count: int) -> None:
@@ -56,13 +70,12 @@ def main(count: int) -> None:
             cockpit = Cockpit(Path(folder) / "cockpit")
             for runtime in ("docker", "native"):
                 path = rig_profile(rig, Path(folder), runtime=runtime, name=runtime)  # type: ignore[arg-type]
-                told(f"{runtime}, two hosts", asyncio.run(rounds(path, count)))
-                took = []
-                for _ in range(count):
-                    began = time.monotonic()
-                    cockpit("check", path, "--json")
-                    took.append(time.monotonic() - began)
-                told(f"{runtime}, spark-cockpit check", took)
+                ssh = ["ssh", "-F", str(rig.ssh_config), next(iter(rig.hosts)), "true"]
+                plain = timed(partial(run, ssh), count)
+                told("ssh HOST true", plain, plain)
+                told(f"{runtime}, two hosts", asyncio.run(rounds(path, count)), plain)
+                check = partial(cockpit, "check", path, "--json")
+                told(f"{runtime}, spark-cockpit check", timed(check, count), plain)
     finally:
         rig.stop()
 

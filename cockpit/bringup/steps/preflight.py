@@ -27,6 +27,7 @@ from cockpit.probes.measure_rdma import End, rdma_bandwidth
 from cockpit.probes.preflight import Survey, ask, commands, judged
 from cockpit.runtime.detached import ProcessState
 from cockpit.runtime.prelude import NO_ENVIRONMENT
+from cockpit.serving.launch import Run
 
 
 async def preflight_verdicts(session: Session, *, measure: bool = False) -> tuple[Verdict, ...]:
@@ -99,12 +100,14 @@ async def _ports_are_ours(session: Session, reached: Mapping[str, Host]) -> bool
     """Whether the ports may be taken by this very cluster's Ray or run."""
     if session.profile.head.name not in reached:
         return False
-    run = await last_run(session)
-    if run is not None and run.process.state is ProcessState.RUNNING:
-        return True
     if not needs_ray(session.profile):
-        return False
-    return (await ray_on(session, session.profile.head)).process.state is ProcessState.RUNNING
+        return _runs(await last_run(session))
+    run, ray = await asyncio.gather(last_run(session), ray_on(session, session.profile.head))
+    return _runs(run) or ray.process.state is ProcessState.RUNNING
+
+
+def _runs(run: Run | None) -> bool:
+    return run is not None and run.process.state is ProcessState.RUNNING
 
 
 class Preflight(StepBase):

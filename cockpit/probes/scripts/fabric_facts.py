@@ -10,11 +10,11 @@ import json
 import os
 import re
 import socket
-import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
+
+from cockpit.runtime.scripts.programs import at_once, call
 
 LIMIT = 4.0
 HEADERS = 28  # IPv4's and ICMP's
@@ -28,28 +28,11 @@ def read(path: Path) -> str:
         return ""
 
 
-def output(*argv: str) -> "tuple[int, str]":
-    """Exit status (-1 where it can't be asked), and what it said."""
-    try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=LIMIT,
-            check=False,
-            env={**os.environ, "LC_ALL": "C"},
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return -1, str(error)
-    return done.returncode, done.stdout.decode("utf-8", "replace")
-
-
 def described(*argv: str) -> "list[dict[str, Any]]":
     """What ``ip -json`` says, empty where it says nothing."""
-    status, text = output("ip", "-json", *argv)
+    said = call("ip", "-json", *argv, limit=LIMIT)
     try:
-        found = json.loads(text or "[]") if status == 0 else []
+        found = json.loads(said.output or "[]") if said.status == 0 else []
     except ValueError:
         return []
     return [row for row in found if isinstance(row, dict)]
@@ -105,9 +88,9 @@ def rdma(sys_: Path) -> "list[dict[str, Any]]":
 def ping(peer: str, size: int) -> "dict[str, Any]":
     """Three packets of ``size`` bytes that may not be split: how many came back, the fastest in ms."""
     payload = str(max(0, size - HEADERS))
-    status, text = output(
-        "ping", "-n", "-q", "-c", "3", "-i", "0.2", "-W", "1", "-w", "2", "-M", "do", "-s", payload, peer
-    )
+    argv = ("ping", "-n", "-q", "-c", "3", "-i", "0.2", "-W", "1", "-w", "2", "-M", "do", "-s", payload, peer)
+    answer = call(*argv, limit=LIMIT)
+    text = f"{answer.output}\n{answer.error}".strip()
     received = re.search(r"(\d+) received", text)
     fastest = re.search(r"= ([\d.]+)/", text)
     lines = [
@@ -118,7 +101,7 @@ def ping(peer: str, size: int) -> "dict[str, Any]":
         "asked": received is not None,
         "received": int(received[1]) if received else 0,
         "ms": float(fastest[1]) if fastest else None,
-        "said": (lines or text.splitlines()[-1:] or [f"status {status}"])[0][:200],
+        "said": (lines or text.splitlines()[-1:] or [f"status {answer.status}"])[0][:200],
     }
 
 
@@ -156,23 +139,13 @@ def way(peer: str) -> "dict[str, str]":
 
 def reach(peer: str, mtu: int, ports: "list[int]") -> "dict[str, Any]":
     """Everything about the way to one peer, at once."""
-    told: dict[str, Any] = {"ports": {}}
-
-    def small() -> None:
-        told["small"] = ping(peer, 84)
-        told["way"] = way(peer)
-
-    work = [threading.Thread(target=small)]
-    work.append(threading.Thread(target=lambda: told.update(full=ping(peer, mtu))))
-    work += [
-        threading.Thread(target=lambda port=port: told["ports"].update({port: knock(peer, port)}))
-        for port in ports
-    ]
-    for thread in work:
-        thread.start()
-    for thread in work:
-        thread.join()
-    return told
+    # The hardware address is known when somebody has been asked.
+    (small, route), full, *knocks = at_once(
+        lambda: (ping(peer, 84), way(peer)),
+        lambda: ping(peer, mtu),
+        *(lambda port=port: knock(peer, port) for port in ports),
+    )
+    return {"small": small, "way": route, "full": full, "ports": dict(zip(ports, knocks, strict=True))}
 
 
 def own_name() -> str:
@@ -189,14 +162,18 @@ def main(asked: "dict[str, Any]") -> None:
     found = interfaces(sys_)
     mine = [row for row in found if any(one.split("/")[0] == asked["address"] for one in row["addresses"])]
     mtu = mine[0]["mtu"] if mine else 1500
+    reached = at_once(
+        *(
+            lambda name=name, address=address: reach(address, mtu, asked["ports"].get(name, []))
+            for name, address in asked["peers"].items()
+        )
+    )
     facts = {
         "interfaces": found,
         "rdma": rdma(sys_),
         "name": own_name(),
         "default": [str(row.get("dev", "")) for row in described("route", "show", "default")],
-        "peers": {
-            name: reach(address, mtu, asked["ports"].get(name, [])) for name, address in asked["peers"].items()
-        },
+        "peers": dict(zip(asked["peers"], reached, strict=True)),
     }
     print(json.dumps(facts), flush=True)
     os._exit(0)

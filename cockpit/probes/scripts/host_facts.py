@@ -9,38 +9,15 @@ import ipaddress
 import json
 import os
 import platform
-import subprocess
 import sys
-import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from cockpit.runtime.scripts.processes import cluster
+from cockpit.runtime.scripts.programs import LONGEST, Said, at_once, call
 
 LIMIT = 10.0
-LONGEST = 400
-
-
-def call(*argv: str) -> dict[str, Any]:
-    """Status (None without one), output and error of a program."""
-    try:
-        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        return {"status": None, "missing": missing, "output": "", "error": f"{argv[0]}: {error.strerror}"}
-    try:
-        output, errors = child.communicate(timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        child.kill()  # and not waited for: in a hung driver it never ends
-        told = f"{argv[0]} has not answered for {LIMIT:.0f} s"
-        return {"status": None, "missing": False, "output": "", "error": told}
-    text = errors.decode("utf-8", "replace").strip() or output.decode("utf-8", "replace").strip()
-    return {
-        "status": child.returncode,
-        "missing": False,
-        "output": output.decode("utf-8", "replace"),
-        "error": text[:LONGEST] if child.returncode else "",
-    }
 
 
 def system() -> dict[str, str]:
@@ -62,15 +39,14 @@ def system() -> dict[str, str]:
 
 def gpus() -> dict[str, Any]:
     """Name and driver of each GPU."""
-    answer = call("nvidia-smi", "--query-gpu=driver_version,name", "--format=csv,noheader")
-    rows = [line.split(", ", 1) for line in answer.pop("output").splitlines()]
-    answer["gpus"] = [row for row in rows if len(row) == 2]
-    return answer
+    said = call("nvidia-smi", "--query-gpu=driver_version,name", "--format=csv,noheader", limit=LIMIT)
+    rows = [line.split(", ", 1) for line in said.output.splitlines()]
+    return {"gpus": [row for row in rows if len(row) == 2], "error": said.error, "missing": said.missing}
 
 
 def cuda() -> str:
     """The newest CUDA that the driver can do, "" where nvidia-smi doesn't say (a line ``CUDA Version : 13.0``)."""
-    for line in call("nvidia-smi", "--version")["output"].splitlines():
+    for line in call("nvidia-smi", "--version", limit=LIMIT).output.splitlines():
         name, _, value = line.partition(":")
         if name.strip() == "CUDA Version":
             return str(value.split()[0]) if value.split() else ""
@@ -79,15 +55,19 @@ def cuda() -> str:
 
 def docker(image: str) -> dict[str, Any]:
     """Whether the engine answers, and the image."""
-    engine = call("docker", "version", "--format", "{{.Server.Version}}")
-    if engine["status"] != 0:
-        return {"engine": engine, "image": None}
-    found = call("docker", "image", "inspect", "--", image)
-    if found["status"] != 0:
-        return {"engine": engine, "image": {"id": "", "error": found["error"]}}
-    about = json.loads(found["output"])[0]
+    answers: list[Said] = at_once(
+        lambda: call("docker", "version", "--format", "{{.Server.Version}}", limit=LIMIT),
+        lambda: call("docker", "image", "inspect", "--", image, limit=LIMIT),
+    )
+    engine, found = answers
+    told = {"output": engine.output, "error": engine.error, "missing": engine.missing}
+    if engine.status != 0:
+        return {"engine": told, "image": None}
+    if found.status != 0:
+        return {"engine": told, "image": {"id": "", "error": found.error}}
+    about = json.loads(found.output)[0]
     return {
-        "engine": engine,
+        "engine": told,
         "image": {
             "id": about.get("Id", ""),
             "digests": sorted(digest.partition("@")[2] for digest in about.get("RepoDigests") or []),
@@ -166,18 +146,16 @@ def name_holders(found: dict[str, dict[str, Any]]) -> None:
 
 def main(asked: dict[str, Any]) -> None:
     """Ask everything, what may take long at once."""
-    facts: dict[str, Any] = {}
-    slow = [threading.Thread(target=lambda: facts.update(gpu=gpus()))]
-    slow.append(threading.Thread(target=lambda: facts.update(cuda=cuda())))
+    questions: dict[str, Callable[[], Any]] = {
+        "gpu": gpus,
+        "cuda": cuda,
+        "system": system,
+        "missing": lambda: missing(asked["mounts"]),
+        "listeners": lambda: listeners(asked["ports"]),
+    }
     if asked["image"]:
-        slow.append(threading.Thread(target=lambda: facts.update(docker=docker(asked["image"]))))
-    for thread in slow:
-        thread.start()
-    facts["system"] = system()
-    facts["missing"] = missing(asked["mounts"])
-    facts["listeners"] = listeners(asked["ports"])
-    for thread in slow:
-        thread.join()
+        questions["docker"] = lambda: docker(asked["image"])
+    facts = dict(zip(questions, at_once(*questions.values()), strict=True))
     print(json.dumps(facts), flush=True)
     os._exit(0)
 

@@ -8,26 +8,17 @@ import itertools
 import json
 import os
 import resource
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from cockpit.runtime.scripts.processes import RANKS, cluster, shared_memory, table, text
+from cockpit.runtime.scripts.programs import at_once, call
 
 LIMIT = 8.0
 GPU_FIELDS = "persistence_mode,clocks_event_reasons.active,temperature.gpu"
 MOST = 20
-
-
-def output(*argv: str) -> "tuple[int, str]":
-    """Exit status (-1 where it can't be asked) and output of a program."""
-    try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return -1, ""
-    return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
 def memory(root: Path) -> "dict[str, int]":
@@ -98,12 +89,23 @@ def left_memory() -> "dict[str, Any]":
     }
 
 
-def gpu_memory() -> "int | None":
+def gpu_states() -> "list[list[str]]":
+    """Persistence, reasons of the clocks and temperature of each GPU, in nvidia-smi's words."""
+    said = call("nvidia-smi", f"--query-gpu={GPU_FIELDS}", "--format=csv,noheader", limit=LIMIT)
+    return [line.split(", ") for line in said.output.splitlines()] if said.status == 0 else []
+
+
+def has_sudo() -> bool:
+    """Whether root can be had without a password."""
+    return os.getuid() == 0 or call("sudo", "-n", "true", limit=LIMIT).status == 0
+
+
+def compute_memory() -> "int | None":
     """Bytes that all compute processes hold together, None where nvidia-smi doesn't tell."""
     fields = ("--query-compute-apps=used_memory", "--format=csv,noheader,nounits")
-    status, said = output("nvidia-smi", *fields)
-    words = said.split()
-    return sum(map(int, words)) << 20 if status == 0 and all(word.isdigit() for word in words) else None
+    said = call("nvidia-smi", *fields, limit=LIMIT)
+    words = said.output.split()
+    return sum(map(int, words)) << 20 if said.status == 0 and all(word.isdigit() for word in words) else None
 
 
 def cdi(root: Path) -> "list[list[str]]":
@@ -119,19 +121,23 @@ def cdi(root: Path) -> "list[list[str]]":
     return found
 
 
-def containers(image: str) -> "list[list[str]]":
+def running_containers(image: str) -> "list[list[str]]":
     """The containers that run: id, name, image, the cockpit's label."""
     if not image:
         return []
     label = '{{.Label "org.spark-cockpit.cluster"}}'
-    status, said = output("docker", "ps", "--format", "{{.ID}}\t{{.Names}}\t{{.Image}}\t" + label)
-    return [line.split("\t")[:4] for line in said.splitlines() if line.count("\t") >= 3] if status == 0 else []
+    form = "{{.ID}}\t{{.Names}}\t{{.Image}}\t" + label
+    said = call("docker", "ps", "--format", form, limit=LIMIT)
+    rows = said.output.splitlines() if said.status == 0 else []
+    return [line.split("\t")[:4] for line in rows if line.count("\t") >= 3]
 
 
 def main(asked: "dict[str, Any]") -> None:
     """Print the answer."""
     root = Path(asked.get("root") or "/")
-    status, gpu = output("nvidia-smi", f"--query-gpu={GPU_FIELDS}", "--format=csv,noheader")
+    gpus, gpu_memory, containers, sudo = at_once(
+        gpu_states, compute_memory, lambda: running_containers(asked["image"]), has_sudo
+    )
     facts = {
         "at": time.time(),
         "memory": memory(root),
@@ -139,14 +145,15 @@ def main(asked: "dict[str, Any]") -> None:
         "memlock": resource.getrlimit(resource.RLIMIT_MEMLOCK)[0],
         "engines": engines(),
         "shm": left_memory(),
-        "gpus": [line.split(", ") for line in gpu.splitlines()] if status == 0 else [],
-        "gpu_memory": gpu_memory(),
+        "gpus": gpus,
+        "gpu_memory": gpu_memory,
         "driver": text(root / "proc/driver/nvidia/version").partition("\n")[0].partition("NVRM version: ")[2],
         "cdi": cdi(root),
-        "containers": containers(asked["image"]),
-        "sudo": output("sudo", "-n", "true")[0] == 0 or os.getuid() == 0,
+        "containers": containers,
+        "sudo": sudo,
     }
     print(json.dumps(facts), flush=True)
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -3,21 +3,12 @@
 import json
 import os
 import platform
-import subprocess
 from pathlib import Path
 
 from cockpit.runtime.scripts.hub import cache
+from cockpit.runtime.scripts.programs import at_once, call
 
 LIMIT = 10.0
-
-
-def call(*argv: str) -> str:
-    """The output of a program; "" when it is not there, fails or does not answer."""
-    try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
 
 
 def read(path: Path) -> str:
@@ -31,7 +22,7 @@ def read(path: Path) -> str:
 def interfaces() -> list[dict[str, object]]:
     """Network interfaces with their driver, link, speed in Mb/s (-1: unknown) and IPv4 addresses."""
     found = []
-    rows = json.loads(call("ip", "-j", "addr") or "[]")
+    rows = json.loads(said("ip", "-j", "addr") or "[]")
     for row in rows:
         name = str(row.get("ifname", ""))
         folder = Path("/sys/class/net") / name
@@ -72,21 +63,32 @@ def memory() -> int:
     return 0
 
 
+def said(*argv: str) -> str:
+    """The output of a program; "" when it is not there, fails or does not answer."""
+    answer = call(*argv, limit=LIMIT)
+    return answer.output if answer.status == 0 else ""
+
+
 def main() -> None:
-    """Ask everything."""
-    gpus = call("nvidia-smi", "--query-gpu=driver_version,name", "--format=csv,noheader").splitlines()
-    images = call("docker", "image", "ls", "--format", "{{.Repository}}:{{.Tag}}").splitlines()
+    """Ask everything, what may take long at once."""
+    gpus, images, docker, ports = at_once(
+        lambda: said("nvidia-smi", "--query-gpu=driver_version,name", "--format=csv,noheader").splitlines(),
+        lambda: said("docker", "image", "ls", "--format", "{{.Repository}}:{{.Tag}}").splitlines(),
+        lambda: said("docker", "version", "--format", "{{.Server.Version}}").strip(),
+        interfaces,
+    )
     facts = {
         "name": platform.node(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "memory": memory(),
         "gpus": [row.split(", ", 1) for row in gpus if ", " in row],
-        "docker": call("docker", "version", "--format", "{{.Server.Version}}").strip(),
+        "docker": docker,
         "images": [image for image in images if "<none>" not in image],
-        "interfaces": interfaces(),
+        "interfaces": ports,
         "models": models(),
     }
     print(json.dumps(facts), flush=True)
+    os._exit(0)
 
 
 main()

@@ -8,12 +8,12 @@ that were noted as a run's and that nobody holds.
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from cockpit.runtime.scripts.processes import RANKS, read, shared_memory, table, title, units
+from cockpit.runtime.scripts.programs import call
 
 NOTE = "shared-memory.json"
 LABEL = "org.spark-cockpit.cluster"
@@ -35,28 +35,18 @@ def processes(state: str) -> "list[dict[str, Any]]":
     return sorted(found, key=lambda row: int(row["pid"]))
 
 
-def docker(*argv: str) -> str:
-    """What docker says, "" where it says nothing."""
-    try:
-        done = subprocess.run(("docker", *argv), capture_output=True, timeout=LIMIT, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
-
-
 def containers(cluster: str) -> "list[dict[str, Any]]":
     """Ours that have ended, or in which ranks run."""
     if not cluster:
         return []
     found = []
     form = "{{.ID}}\t{{.Names}}\t{{.State}}"
-    for line in docker(
-        "ps", "-a", "--no-trunc", "--filter", f"label={LABEL}={cluster}", "--format", form
-    ).splitlines():
+    argv = ("docker", "ps", "-a", "--no-trunc", "--filter", f"label={LABEL}={cluster}", "--format", form)
+    for line in call(*argv, limit=LIMIT).output.splitlines():
         identity, name, state = [*line.split("\t"), "", ""][:3]
         ranks: list[str] = []
         if state == "running":
-            rows = docker("top", identity, "-eo", "pid,args").splitlines()[1:]
+            rows = call("docker", "top", identity, "-eo", "pid,args", limit=LIMIT).output.splitlines()[1:]
             ranks = [
                 row.split(None, 1)[1][:80]
                 for row in rows
