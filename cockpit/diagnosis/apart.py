@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cockpit.diagnosis import outer
-from cockpit.diagnosis.sources import MOST, NO_LOGS, Source
+from cockpit.diagnosis.sources import NO_LOGS, Source
 from cockpit.logs.records import strip_ansi
+
+_MOST = 64 << 20
+"""Bytes of a log that is taken apart: its parts are copies."""
 
 
 def apart(sources: Sequence[Source]) -> list[Source]:
@@ -15,7 +18,7 @@ def apart(sources: Sequence[Source]) -> list[Source]:
 
 
 def _parts(source: Source) -> Iterator[Source]:
-    pattern = None if source.role in NO_LOGS or len(source.data) > MOST else outer.learn(source.data)
+    pattern = None if source.role in NO_LOGS or len(source.data) > _MOST else outer.learn(source.data)
     group = outer.host_group(source.data, pattern) if pattern else 0
     if pattern is None or not group:
         yield source
@@ -31,4 +34,5 @@ def _parts(source: Source) -> Iterator[Source]:
         lines.setdefault(host, []).append(line)
         numbers.setdefault(host, []).append(number)
     for name, own in lines.items():
-        yield Source(source.name, name or source.host, source.role, b"\n".join(own), numbers[name])
+        places = [source.line_of(number) for number in numbers[name]]
+        yield Source(source.name, name or source.host, source.role, b"\n".join(own), places, source.note)

@@ -181,4 +181,5 @@ def unknown(best: Candidate, tried: list[Attempt]) -> tuple[str, ...]:
     file = best.reading.source.name
     text = best.hit.text.strip() if best.hit else ""
     own = best.hit.signature.next if best.hit else ()
-    return (f"Not in this log: {file}, line {best.line} only says: {text[:200]}", *own, *collect(tried))
+    line = best.reading.source.line_of(best.line)
+    return (f"Not in this log: {file}, line {line} only says: {text[:200]}", *own, *collect(tried))

@@ -62,9 +62,7 @@ def _fix(template: FixTemplate, words: Mapping[str, str]) -> Fix:
 
 def evidence(reading: Reading, line: int, text: str) -> Evidence:
     """A line as evidence, by its number in the file."""
-    numbers = reading.source.numbers
-    line = numbers[line - 1] if line <= len(numbers) else line
-    return Evidence(reading.source.name, line, text.strip("\r\n ")[:4000])
+    return Evidence(reading.source.name, reading.source.line_of(line), text.strip("\r\n ")[:4000])
 
 
 def host_of(hit_ip: str, head_host: str, reading: Reading, hosts: Mapping[str, str]) -> str:

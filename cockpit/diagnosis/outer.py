@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from cockpit.diagnosis.sources import Data
+from cockpit.diagnosis.unwrap import Data
 from cockpit.logs.records import strip_ansi
 
 SAMPLE = 1 << 15

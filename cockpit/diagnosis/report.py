@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 
 from cockpit.diagnosis.masking import Mask
@@ -124,12 +125,12 @@ def _evidence(evidence: Evidence, sources: Sequence[Source]) -> Iterable[str]:
     if source is None:
         yield f"> {_one_line(evidence.text)[:_LONG]}"
     else:
-        yield from _context(source, evidence.line)
+        yield from _context(source, evidence)
     yield from ("```", "")
 
 
-def _context(source: Source, line: int) -> Iterable[str]:
-    offset = _offset(source, line)
+def _context(source: Source, evidence: Evidence) -> Iterable[str]:
+    line, offset = _place(source, evidence)
     before = [
         (line - count, text) for count, (_, text) in enumerate(lines_before(source.data, offset, _BEFORE), 1)
     ]
@@ -138,7 +139,23 @@ def _context(source: Source, line: int) -> Iterable[str]:
     ]
     for number, text in [*reversed(before), (line, text_at(source.data, offset)), *after]:
         mark = ">" if number == line else " "
-        yield f"{mark} {number:6} {_one_line(text)[:_LONG]}"
+        yield f"{mark} {source.line_of(number):6} {_one_line(text)[:_LONG]}"
+
+
+def _place(source: Source, evidence: Evidence) -> tuple[int, int]:
+    """The log's line that is shown, and where it begins. Of several that stand in one line of the file it is the one
+    with the text."""
+    if not source.numbers:
+        return evidence.line, _offset(source, evidence.line)
+    first = bisect_left(source.numbers, evidence.line) + 1
+    offset = _offset(source, first)
+    if evidence.text[:_LONG] not in text_at(source.data, offset):
+        last = bisect_right(source.numbers, evidence.line)
+        after = enumerate(lines_after(source.data, offset, last - first), first + 1)
+        for line, (at, text) in after:
+            if evidence.text[:_LONG] in text:
+                return line, at
+    return first, offset
 
 
 def _offset(source: Source, line: int) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 
-from cockpit.diagnosis.sources import Data
+from cockpit.diagnosis.unwrap import Data
 
 CHUNK = 1 << 20
 KEPT = 16

@@ -1,28 +1,19 @@
 """What is explained: the logs of a launch, each with the host and the part it speaks for.
 
-``collect`` turns paths into sources. A file of more than ``SMALL`` bytes is mapped, not read, so that a log
-of any size costs no memory.
+``collect`` turns paths into sources. A large file is mapped, not read, so that a log of any size costs no memory.
 """
 
 from __future__ import annotations
 
 import json
-import mmap
-import re
 import stat
 import sys
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cockpit.diagnosis.unwrap import Data, Unwrapped, of_file, of_path
 from cockpit.model.errors import WrongWordError
-
-Data = bytes | mmap.mmap
-SMALL = 16 << 20
-MOST = 64 << 20
-"""Bytes of what can't be mapped as it is (standard input, a packed file) that are read."""
-
 
 SERVE, RAY_WORKER, RAYLET, CONTAINER, KERNEL = ("serve", "ray-worker", "raylet", "container", "kernel")
 FACTS, STATUS, EXIT, OTHER = ("facts", "ray-status", "exit-status", "other")
@@ -54,14 +45,19 @@ class SourceMissingError(WrongWordError):
 class Source:
     """One log. ``name`` is the path as given; ``host`` the host's name ("" where it isn't known); ``role``
     one of ``serve``, ``ray-worker``, ``raylet``, ``container``, ``kernel``, ``facts``, ``ray-status``,
-    ``exit-status``, ``stacks``, ``measured`` and ``other``; ``data`` the bytes as they are. ``numbers`` are the lines
-    of the file, where the source is but a part of it."""
+    ``exit-status``, ``stacks``, ``measured`` and ``other``; ``data`` the log's own bytes. ``numbers`` are the lines
+    of the file that the log's lines stand in, where they are not the same; ``note`` says what is missing of it."""
 
     name: str
     host: str
     role: str
     data: Data
     numbers: Sequence[int] = ()
+    note: str = ""
+
+    def line_of(self, line: int) -> int:
+        """The line of the file that the log's ``line`` stands in."""
+        return self.numbers[line - 1] if line <= len(self.numbers) else line
 
 
 def role_of(name: str) -> str:
@@ -91,51 +87,21 @@ def host_of(name: str) -> str:
 
 
 def stdin_source() -> Source:
-    """What standard input gives, at most ``MOST`` bytes of it."""
-    return Source("standard input", "", SERVE, unwrapped(sys.stdin.buffer.read(MOST)))
+    """What standard input gives."""
+    return _of("standard input", "", SERVE, of_file(sys.stdin.buffer))
 
 
-def unwrapped(data: bytes) -> bytes:
-    """The log itself, line for line, of a file of Docker's json-file driver, of a text in UTF-16 (as Windows
-    writes what is redirected) or of a gzip file (its first ``MOST`` bytes); any other bytes as they are."""
-    if data.startswith(b"\x1f\x8b"):
-        return unwrapped(_unpacked(data))
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", "replace").encode("utf-8", "replace")
-    if not re.match(rb'\{"log": ?"', data):
-        return data
-    return b"\n".join(map(_logged, data.split(b"\n")))
+def _of(name: str, host: str, role: str, log: Unwrapped) -> Source:
+    return Source(name, host, role, log.data, log.numbers, f"{name} {log.note}" if log.note else "")
 
 
-def _unpacked(data: bytes) -> bytes:
-    """As much as can be had: a copy that was cut short is still a log."""
-    unpacking = zlib.decompressobj(wbits=31)
-    try:
-        return unpacking.decompress(data, MOST)
-    except zlib.error:
-        return b""
-
-
-def _logged(line: bytes) -> bytes:
-    try:
-        text = json.loads(line)["log"]
-    except (ValueError, KeyError, TypeError):
-        return line
-    return text.rstrip("\n").replace("\n", " ").encode("utf-8", "replace") if isinstance(text, str) else line
-
-
-def _read(path: Path) -> Data:
-    seen = path.stat()
-    if not stat.S_ISREG(seen.st_mode):
+def _read(path: Path) -> Unwrapped:
+    if not stat.S_ISREG(path.stat().st_mode):
         raise SourceMissingError(
             f"{path} is no regular file.",
             remedy="To explain what another program prints, pipe it into: explain -",
         )
-    size = seen.st_size
-    if size <= SMALL:
-        return unwrapped(path.read_bytes())
-    with path.open("rb") as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return of_path(path)
 
 
 def _record_host(folder: Path) -> str:
@@ -159,10 +125,12 @@ def _files(folder: Path) -> Iterator[Path]:
 def _source(file: Path, *, named: bool) -> Source:
     """A file as a source; one that was named itself is a log, whatever its name says."""
     if file.parent.name == STACKS:
-        return Source(str(file), file.stem, STACKS, _read(file))
+        return _of(str(file), file.stem, STACKS, _read(file))
     host = _record_host(file.parent) or host_of(file.name)
     role = role_of(file.name)
-    return Source(str(file), host, SERVE if named and role == OTHER else role, _read(file))
+    if role == OTHER and not named:
+        return Source(str(file), host, OTHER, b"")
+    return _of(str(file), host, SERVE if role == OTHER else role, _read(file))
 
 
 def collect(paths: Iterable[str | Path]) -> list[Source]:
@@ -180,15 +148,15 @@ def collect(paths: Iterable[str | Path]) -> list[Source]:
         path = Path(given)
         try:
             found = list(_files(path)) if path.is_dir() else [path]
-            for file in found:
-                sources.append(_source(file, named=not path.is_dir()))
+            own = [_source(file, named=not path.is_dir()) for file in found]
         except OSError as error:
             raise SourceMissingError(
                 f"{error.filename or path}: {error.strerror or error}.",
                 remedy="Give a log or a folder of logs.",
             ) from error
-        if not found:
+        if all(source.role in NO_LOGS for source in own):
             raise SourceMissingError(
                 f"{path}: no log in this folder.", remedy="Give a log or a folder of logs."
             )
+        sources += own
     return sources

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from cockpit.diagnosis.engine import explain
-from cockpit.diagnosis.sources import RAY_WORKER, RAYLET, SERVE, Source, collect, unwrapped
+from cockpit.diagnosis.sources import RAY_WORKER, RAYLET, SERVE, Source, collect
+from cockpit.diagnosis.unwrap import of_bytes
 from cockpit.model.finding import Explanation
 from tests.diagnosis.mutations import MUTATIONS
 
@@ -44,7 +45,8 @@ def test_the_answer_stays(path: Path, name: str) -> None:
             dressed.append(one)
             continue
         changed = MUTATIONS[name](bytes(one.data).split(b"\n"), random.Random(7))
-        dressed.append(Source(one.name, one.host, one.role, unwrapped(changed.data())))
+        log = of_bytes(changed.data())
+        dressed.append(Source(one.name, one.host, one.role, log.data, log.numbers))
         hosts |= {new: HOSTS.get(old, new) for old, new in changed.renamed}
         if len(expected) > 1 and expected[3] == one.name:
             place = changed.places[int(str(expected[4])) - 1]

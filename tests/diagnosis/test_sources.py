@@ -1,25 +1,29 @@
 """Paths become sources: files, folders, runs; what is no log is left out."""
 
 import gzip
+import io
 import json
 import mmap
 import os
+import random
 from pathlib import Path
 
 import pytest
 
 from cockpit.diagnosis.engine import explain
+from cockpit.diagnosis.report import report
 from cockpit.diagnosis.sources import (
     EXIT,
     FACTS,
     KERNEL,
     RAY_WORKER,
     SERVE,
-    SMALL,
     STATUS,
     SourceMissingError,
     collect,
 )
+from cockpit.diagnosis.unwrap import SMALL
+from tests.diagnosis.logs import API, Log
 
 
 def test_a_folder_of_logs_has_its_roles_and_hosts(tmp_path: Path) -> None:
@@ -71,21 +75,130 @@ def test_a_packed_log_and_one_in_utf16(tmp_path: Path) -> None:
     assert [(one.role, one.data) for one in collect([tmp_path])] == [(SERVE, log.encode())] * 2
 
 
-def test_a_packed_log_cut_short_gives_what_there_is(tmp_path: Path) -> None:
-    packed = gzip.compress("".join(f"line {number}\n" for number in range(5000)).encode())
-    (tmp_path / "a.log.gz").write_bytes(packed[: len(packed) // 2])
+def test_a_packed_log_cut_short_gives_what_there_is_and_says_so(tmp_path: Path) -> None:
+    log = Log().start().load().traceback(API, "OSError: [Errno 98] Address already in use")
+    packed = gzip.compress(bytes(log.source().data) + random.Random(1).randbytes(5000))
+    path = tmp_path / "a.log.gz"
+    path.write_bytes(packed[:-2000])
+    told = explain(collect([path]))
+    assert told.findings[0].kind == "port-in-use"
+    assert any(str(path) in step and "cut short" in step for step in told.next)
+    path.write_bytes(packed)
+    assert not any("cut short" in step for step in explain(collect([path])).next)
+
+
+def test_a_packed_log_of_several_members_is_read_to_its_end(tmp_path: Path) -> None:
+    (tmp_path / "a.log.gz").write_bytes(gzip.compress(b"one\n") + gzip.compress(b"two\n") + b"\0" * 512)
     (source,) = collect([tmp_path / "a.log.gz"])
-    assert bytes(source.data).startswith(b"line 0\nline 1\n")
+    assert (source.data, source.note) == (b"one\ntwo\n", "")
+
+
+def test_a_large_packed_log_is_unpacked_to_a_file(tmp_path: Path) -> None:
+    lines = b"".join(b"line %d\n" % number for number in range(SMALL // 8))
+    (tmp_path / "a.log.gz").write_bytes(gzip.compress(lines, 1))
+    (source,) = collect([tmp_path / "a.log.gz"])
+    assert isinstance(source.data, mmap.mmap)
+    assert bytes(source.data) == lines
+    source.data.close()
+
+
+def _serve(*, failed: bool = True) -> list[str]:
+    log = Log().start().load()
+    if failed:
+        log.traceback(API, "OSError: [Errno 98] Address already in use")
+    return bytes(log.source().data).decode().rstrip("\n").split("\n")
+
+
+DECISIVE = next(number for number, line in enumerate(_serve(), 1) if "Errno 98" in line)
+
+
+def _docker(lines: list[str]) -> str:
+    return "".join(json.dumps({"log": line + "\n", "stream": "stderr", "time": "x"}) + "\n" for line in lines)
+
+
+def _journal_json(lines: list[str]) -> str:
+    """As the journal has it: a text with control characters becomes a list of bytes."""
+    entries = [
+        {"__CURSOR": "s=1", "_HOSTNAME": "h", "MESSAGE": list(b"\x1b[0m" + line.encode()) if n % 2 else line}
+        for n, line in enumerate(lines)
+    ]
+    return "".join(json.dumps(entry) + "\n" for entry in entries)
+
+
+FORMS = {
+    "docker": (_docker, DECISIVE),
+    "journal-json": (_journal_json, DECISIVE),
+    "message": (
+        lambda lines: "".join(json.dumps({"level": "info", "message": line}) + "\n" for line in lines),
+        DECISIVE,
+    ),
+    "journal-export": (
+        lambda lines: "".join(f"__CURSOR=s=1\nMESSAGE={line}\n_PID=1\n\n" for line in lines),
+        4 * DECISIVE - 2,
+    ),
+    "list": (lambda lines: json.dumps(lines, indent=1), DECISIVE + 1),
+    "list-of-entries": (lambda lines: json.dumps([{"line": line} for line in lines]), 1),
+    "object": (lambda lines: json.dumps({"pod": "a", "logs": "\n".join(lines)}), 1),
+    "escaped": (lambda lines: "\\n".join(lines), 1),
+    "quoted": (lambda lines: json.dumps("\n".join(lines)), 1),
+    "one-entry": (lambda lines: _docker(["\n".join(lines)]), 1),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["c.log", "-"])
+def test_a_log_in_another_form(form: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, line = FORMS[form]
+    path = tmp_path / "c.log"
+    path.write_text(write(_serve()))
+    with path.open("rb") as file:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(file))
+        sources = collect([path if name == "c.log" else name])
+        told = explain(sources)
+    first = told.findings[0]
+    assert (told.status, first.kind) == ("failed", "port-in-use")
+    shown = first.evidence[0]
+    assert (shown.line, shown.text) == (line, "OSError: [Errno 98] Address already in use")
+    assert f"> {line:6} " in report(told, sources, {})
+    assert "Errno 98" in next(row for row in report(told, sources, {}).split("\n") if row.startswith(">"))
+    path.write_text(write(_serve(failed=False)))
+    assert explain(collect([path])).status == "loading"
+
+
+def test_a_journal_entry_with_a_length(tmp_path: Path) -> None:
+    text = b"\x1b[1mTraceback\x1b[0m\nsecond"
+    entry = b"MESSAGE\n" + len(text).to_bytes(8, "little") + text + b"\n"
+    path = tmp_path / "a.export"
+    path.write_bytes(b"__CURSOR=a\n_PID=1\n" + entry + b"\n__CURSOR=b\nMESSAGE=last\n\n")
+    (source,) = collect([path])
+    assert source.data == text + b"\nlast"
+    raw = path.read_bytes().split(b"\n")
+    assert raw[source.line_of(3) - 1] == b"MESSAGE=last"
+
+
+def test_lines_that_only_look_like_json_stay(tmp_path: Path) -> None:
+    text = b'{"a": 1}\n["x", not json\n{"log": "cut sho\n'
+    (tmp_path / "c.log").write_bytes(text)
+    (source,) = collect([tmp_path / "c.log"])
+    assert source.data == text
 
 
 def test_dockers_json_file_line_for_line(tmp_path: Path) -> None:
     lines = [json.dumps({"log": f"line {n} \x1b[31m\n", "stream": "stderr", "time": "x"}) for n in range(3)]
-    (tmp_path / "c.log").write_text("\n".join([*lines, '{"log": "cut sho']))
+    (tmp_path / "c.log").write_text("\n".join(["cut}", *lines, '{"log": "cut sho']))
     (source,) = collect([tmp_path / "c.log"])
     assert bytes(source.data).split(b"\n") == [
+        b"cut}",
         *(f"line {n} \x1b[31m".encode() for n in range(3)),
         b'{"log": "cut sho',
     ]
+
+
+def test_a_folder_of_other_files_is_refused_like_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "photo.png").write_bytes(b"\x89PNG")
+    (tmp_path / "notes.md").write_text("x")
+    with pytest.raises(SourceMissingError, match="no log"):
+        collect([tmp_path])
 
 
 def test_a_file_that_was_named_is_a_log(tmp_path: Path) -> None:
