@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from cockpit.diagnosis import findings
 from cockpit.diagnosis.candidates import FAR, Attempt, Candidate, hints
@@ -161,6 +162,21 @@ def no_log(readings: Sequence[Reading]) -> tuple[str, ...]:
         else:
             words.append(f"{source.name} has no line that is known of vLLM, Ray or a container tool.")
     return tuple(words)
+
+
+def told_mixed(told: Explanation, readings: Sequence[Reading]) -> Explanation:
+    """The explanation, where a log holds launches that run through each other: what ended one is no other's end."""
+    words = tuple(
+        f"{one.source.name} holds several launches at the same time (processes {one.mixed[0]} and {one.mixed[1]}): "
+        "explain the log of each by itself to be sure."
+        for one in readings
+        if one.mixed is not None
+    )
+    if not words:
+        return told
+    if told.status in ("ok", "stopped", "loading"):
+        return Explanation("unknown", next=words)
+    return replace(told, next=(*told.next, *words))
 
 
 def _alone(tried: list[Attempt]) -> bool:

@@ -38,7 +38,8 @@ def explain(sources: Sequence[Source], hosts: Mapping[str, str] = _NO_HOSTS) -> 
     """
     logs = apart([source for source in sources if source.role not in NO_LOGS])
     readings = [read(source, index) for index, source in enumerate(logs)]
-    told = measured.told_with(_of_logs(readings, hosts), sources, weights=ends.loads_weights(readings))
+    told = ends.told_mixed(_of_logs(readings, hosts), readings)
+    told = measured.told_with(told, sources, weights=ends.loads_weights(readings))
     told = stacks.told_with(told, sources)
     return replace(told, next=(*told.next, *(source.note for source in sources if source.note)))
 

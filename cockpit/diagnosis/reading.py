@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, combinations
 
 from cockpit.diagnosis import outer, tracebacks
 from cockpit.diagnosis.scan import KEPT, Places, Scan, Texts, line_at, lines_after, lines_before, scan, text_at
@@ -22,6 +22,8 @@ SOFT = {"INFO", "WARNING", "DEBUG"}
 _LOGGING_ERROR = "--- Logging error ---"
 _GONE_ON = ("hutdown", "hutting down", "xiting", "leaked", "destroy")
 LONGEST_TEXT = 4000
+_ONE_OF = re.compile(r"(?i:apiserver)\w*|EngineCore\w*|Worker_\w+")
+"""Processes of which a launch has but one of a name."""
 _PLACES = 3000
 """Places of known texts that are looked into: all that are kept, but for a log in which everything stands often."""
 _LEAST = 4
@@ -63,6 +65,19 @@ class Reading:
     def attempts(self) -> int:
         """How many attempts the log holds."""
         return max(1, len(self.starts))
+
+    @property
+    def mixed(self) -> tuple[int, int] | None:
+        """The numbers of two processes of the same part of vLLM whose lines run through each other."""
+        spans: dict[tuple[str, int], tuple[int, int]] = {}
+        for hit in self.hits:
+            if hit.head.pid is not None and _ONE_OF.fullmatch(hit.head.process):
+                first, last = spans.get((hit.head.process, hit.head.pid), (hit.line, hit.line))
+                spans[hit.head.process, hit.head.pid] = (min(first, hit.line), max(last, hit.line))
+        for one, other in combinations(spans, 2):
+            if one[0] == other[0] and max(spans[one][0], spans[other][0]) < min(spans[one][1], spans[other][1]):
+                return one[1], other[1]
+        return None
 
 
 @functools.cache

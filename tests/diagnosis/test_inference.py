@@ -379,3 +379,15 @@ def test_the_dead_rank_of_a_ray_launch_is_named_by_its_host() -> None:
         Log().start().load().ready().record(ENGINE, "ERROR", "r.py:1", died.replace("[1]", "[0]")).engine_dead()
     )
     assert ask(zero.source()).findings[0].host == "spark-a"
+
+
+def test_launches_that_run_through_each_other_are_told_as_such() -> None:
+    one = bytes(Log().start().load().ready().source().data).splitlines()
+    other = bytes(Log().start().load().ready().raw("INFO:     Shutting down").source().data).splitlines()
+    other = [line.replace(b" pid=", b" pid=7") for line in other]
+    both = b"\n".join(line for pair in zip(one, other, strict=False) for line in pair)
+    told = explain([Source("both.log", "", SERVE, both)])
+    assert told.status == "unknown"
+    assert "processes 20 and 720" in told.next[0]
+    after = explain([Source("both.log", "", SERVE, b"\n".join([*one, *other]))])
+    assert (after.status, after.next) == ("stopped", ())
