@@ -220,9 +220,14 @@ def logs(profile: str, trust: tuple[str, ...], **options: Any) -> None:
 
 
 @cockpit.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+)
 def view(files: tuple[Path, ...]) -> None:
-    """Open the log view on local files."""
+    """Open the log view on local files, compressed ones too; - is what is piped to standard input."""
     from cockpit.cli.screen import open_view
 
     open_view(files)

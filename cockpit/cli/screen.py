@@ -15,6 +15,10 @@ class NoTerminalError(WrongWordError):
     """The screen needs a terminal."""
 
 
+class NoPipeError(WrongWordError):
+    """``-`` was given, and standard input is the terminal."""
+
+
 def need_terminal(instead: str) -> None:
     """Raise ``NoTerminalError`` where input or output is no terminal; ``instead`` says what to use."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -50,8 +54,27 @@ def _is_there(profile: str) -> bool:
 
 
 def open_view(files: Sequence[Path]) -> None:
-    """Open the log view on local files."""
+    """Open the log view on local files, or on what is piped to standard input (``-``)."""
+    piped = _piped() if Path("-") in files else None
     need_terminal("Print a profile's logs with: spark-cockpit logs PROFILE")
     from cockpit.tui.view_app import view_files
 
-    view_files(files)
+    view_files(files, piped)
+
+
+def _piped() -> int:
+    """Standard input, which the terminal takes the place of."""
+    from cockpit.logs.intake import standard_input
+
+    if sys.stdin.isatty():
+        raise NoPipeError(
+            "- is standard input, and nothing is piped to it.",
+            remedy="For example: zstd -dc FILE | spark-cockpit view -",
+        )
+    try:
+        return standard_input()
+    except OSError:
+        raise NoTerminalError(
+            "The screen needs a terminal, and there is none here.",
+            remedy="Print a profile's logs with: spark-cockpit logs PROFILE",
+        ) from None

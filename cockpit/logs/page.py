@@ -19,12 +19,14 @@ from cockpit.logs.sanitise import PLAIN, Sgr
 from cockpit.logs.search import Query
 
 MARK: Final = -1
+TAIL: Final = 1 << 30
 _KEPT: Final = 512
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Anchor:
-    """A row: the line's position, the part of the line (-1: the marks that stand before it), the row of it."""
+    """A row: the line's position, the part of the line (``MARK``: the marks that stand before it, ``TAIL``: those at the
+    end of a file, after the last line), the row of it."""
 
     position: int
     part: int = 0
@@ -100,7 +102,13 @@ class Page:
     def _marks(self, place: Place) -> str:
         if not place.log.marks:
             return ""
-        return "; ".join(mark.words() for mark in place.log.marks_between(place.start, place.end + 1))
+        end = min(place.end + 1, place.log.file.size)
+        return "; ".join(mark.words() for mark in place.log.marks_between(place.start, end))
+
+    def _tail(self) -> str:
+        """The marks that stand at a file's very end."""
+        ends = [(log, log.file.size) for log in self.lines.logs if log.marks]
+        return "; ".join(mark.words() for log, end in ends for mark in log.marks if mark.at >= end)
 
     def _rows_of(self, layout: LineLayout, part: int) -> int:
         return len(layout.part(part).rows(self.width)) if self.wrap else 1
@@ -113,17 +121,21 @@ class Page:
         place = self.lines.place(anchor.position)
         if anchor.part == MARK:
             return Anchor(anchor.position)
-        if self.wrap:
+        if self.wrap and anchor.part != TAIL:
             layout = self.layout(place)
             if anchor.row + 1 < self._rows_of(layout, anchor.part):
                 return Anchor(anchor.position, anchor.part, anchor.row + 1)
             if anchor.part + 1 < layout.parts:
                 return Anchor(anchor.position, anchor.part + 1)
         following = self.lines.next(anchor.position)
-        return None if following is None else self._head(following)
+        if following is not None:
+            return self._head(following)
+        return Anchor(anchor.position, TAIL) if anchor.part != TAIL and self._tail() else None
 
     def before(self, anchor: Anchor) -> Anchor | None:
         """The row before, None before the first."""
+        if anchor.part == TAIL:
+            return self._foot(anchor.position)
         if anchor.row > 0:
             return Anchor(anchor.position, anchor.part, anchor.row - 1)
         if anchor.part > 0:
@@ -153,13 +165,17 @@ class Page:
     def bottom(self, height: int) -> Anchor | None:
         """The anchor that puts the last row at the bottom of ``height`` rows."""
         last = self.lines.last()
-        return None if last is None else self.move(self._foot(last), 1 - height)
+        if last is None:
+            return None
+        return self.move(Anchor(last, TAIL) if self._tail() else self._foot(last), 1 - height)
 
     def held(self, anchor: Anchor) -> Anchor:
         """``anchor``, or the nearest row there is when the width or the lines have changed."""
         layout = self.layout(self.lines.place(anchor.position))
         if anchor.part == MARK:
             return self._head(anchor.position)
+        if anchor.part == TAIL:
+            return self._foot(anchor.position)
         part = min(anchor.part, self._parts_of(layout) - 1)
         return Anchor(anchor.position, part, min(anchor.row, self._rows_of(layout, part) - 1))
 
@@ -198,8 +214,9 @@ class Page:
     def row(self, anchor: Anchor) -> Row:
         """The row at ``anchor``."""
         place = self.lines.place(anchor.position)
-        if anchor.part == MARK:
-            return Row(anchor, place.log, place.start, False, mark=self._marks(place))
+        if anchor.part in (MARK, TAIL):
+            words = self._marks(place) if anchor.part == MARK else self._tail()
+            return Row(anchor, place.log, place.start, False, mark=words)
         layout = self.layout(place)
         head = anchor.part == 0 and anchor.row == 0
         if self.wrap:

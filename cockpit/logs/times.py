@@ -46,7 +46,7 @@ def _seconds(
 
 def year_of(log: Log) -> int:
     """The year of a log's last change, for times that have none."""
-    return datetime.fromtimestamp(log.file.path.stat().st_mtime).year
+    return datetime.fromtimestamp(log.changed_at).year
 
 
 def time_at(log: Log, offset: int, year: int, most: int = 4 * _STEP) -> float | None:

@@ -242,7 +242,7 @@ def _go(view: LogView, time: float | None) -> None:
 
 def _opened_again(logs: Sequence[Log]) -> tuple[list[Log], list[str]]:
     """The same files once more, and short names for them."""
-    return [Log.open(log.file.path, log.name) for log in logs], short_names([log.name for log in logs])
+    return [log.reopen() for log in logs], short_names([log.name for log in logs])
 
 
 def short_names(names: Sequence[str]) -> list[str]:

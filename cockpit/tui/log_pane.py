@@ -177,6 +177,7 @@ class LogPane(Vertical):
         log, logs = view.shown, view.logs
         yield f" {self.title}"
         yield self._notice
+        yield "; ".join(each.intake.words() for each in logs.logs if each.intake is not None)
         place = view.current
         if place is not None and place.number is not None:
             more = "" if log.index.complete else "+"

@@ -138,7 +138,7 @@ def test_moving_up_is_moving_down_reversed(
     path: Path, content: bytes, width: int, wrap: bool, height: int
 ) -> None:
     log = opened(path, content)
-    log.marks = (Mark(len(content) // 2, "truncated"),)
+    log.marks = (Mark(len(content) // 2, "truncated"), Mark(len(content), "gone"))
     page = Page(FileLines(log), width)
     page.wrap = wrap
     anchors = [row.anchor for row in all_rows(page)]
@@ -256,6 +256,22 @@ def test_gaps_are_rows_of_their_own(path: Path) -> None:
         "at least 100 bytes are missing here: the file was truncated on the host",
         "two",
     ]
+
+
+@pytest.mark.parametrize("content", [b"one\ntwo\n", b"one\ntwo"])
+def test_a_gap_at_the_end_comes_after_the_last_line_until_more_comes(path: Path, content: bytes) -> None:
+    log = opened(path, content)
+    log.marks = (Mark(len(content), "gone", 7, True),)
+    gap = "7 bytes are missing here: the source had already dropped them"
+    page = Page(FileLines(log), 80)
+    assert [text_of(row) or row.mark for row in all_rows(page)] == ["one", "two", gap]
+    end = page.bottom(1)
+    assert end is not None and page.after(end) is None
+    with path.open("ab") as file:
+        file.write(b"more\nend\n")
+    log.file.refresh()
+    assert [text_of(row) or row.mark for row in all_rows(page)][-1] == "end"
+    assert page.after(end) is not None
 
 
 def test_filtered_lines_keep_their_numbers(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import subprocess
 import sys
@@ -417,6 +418,24 @@ async def test_sizes(log: Path, size: tuple[int, int]) -> None:
         await until(pilot, lambda: view.size.width == 60 and view.render_line(0).cell_length == 60)
 
 
+async def test_a_compressed_file_and_one_that_was_cut_off(log: Path, tmp_path: Path) -> None:
+    packed, cut = tmp_path / "serve.log.1.gz", tmp_path / "serve.log.2.gz"
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    cut.write_bytes(packed.read_bytes()[:-100])
+    async with shown(packed) as (pilot, view):
+        await until(pilot, lambda: f"unpacked, {log.stat().st_size:,} bytes" in status(view))
+        assert screen(view)[-1].split()[0] == "3000"
+        await type_in(pilot, "s", str(tmp_path / "saved"))
+        assert (tmp_path / "saved").read_bytes() == log.read_bytes()
+    async with shown(cut) as (pilot, view):
+        await until(pilot, lambda: "cut off before its end" in status(view) and "1 gap" in status(view))
+        assert "── the compressed data was cut off before its end" in screen(view)[-1]
+        await pilot.press("up", "up")
+        assert view.current is not None and view.current.number == view.shown.index.lines - 1
+        await pilot.press("w", "G")
+        assert "── the compressed data" in " ".join(screen(view)[-2:])
+
+
 def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileUnreadable, match="Is a directory"):
         open_logs([tmp_path])
@@ -521,6 +540,41 @@ def test_nothing_is_written_beside_the_log(log: Path) -> None:
     for opened in open_logs([log]):
         opened.close()
     assert sorted(log.parent.iterdir()) == before
+
+
+def test_standard_input_while_it_comes_and_after(tmux: Callable[..., str], tmp_path: Path) -> None:
+    """The keys come from the terminal, and what feeds the pipe is suspended with the view."""
+    root = str(Path(__file__).parents[2])
+    feed, held = tmp_path / "feed", tmp_path / "held"
+    feed.write_text(
+        "import sys, time\nfrom pathlib import Path\n"
+        "print('first', flush=True)\n"
+        f"while not Path({str(held)!r}).exists(): time.sleep(0.05)\n"
+        "print('last', flush=True)\n"
+    )
+    tmux("new-session", "-d", "-x", "100", "-y", "20", "-c", root, "bash --norc --noprofile -i")
+    tmux("send-keys", f"{sys.executable} {feed} | {sys.executable} -m cockpit view -", "Enter")
+    wait_for(lambda: "1 first" in tmux("capture-pane", "-p"))
+    assert "standard input · reading, 6 bytes so far" in tmux("capture-pane", "-p")
+    tmux("send-keys", "C-z")
+    wait_for(lambda: "Stopped" in tmux("capture-pane", "-p"))
+    tmux("send-keys", "fg", "Enter")
+    wait_for(lambda: "1 first" in tmux("capture-pane", "-p"))
+    held.touch()
+    wait_for(lambda: "read to its end, 11 bytes" in tmux("capture-pane", "-p"))
+    tmux("send-keys", "g")
+    wait_for(lambda: "line 1 of 2" in tmux("capture-pane", "-p"))
+    tmux("send-keys", "q")
+    wait_for(lambda: "1 first" not in tmux("capture-pane", "-p"))
+
+
+@pytest.mark.parametrize("piped", ["< {}", "< <(cat {})", "<(cat {})"])
+def test_a_file_redirected_and_a_process_substituted(tmux: Callable[..., str], log: Path, piped: str) -> None:
+    root = str(Path(__file__).parents[2])
+    dash = "- " if piped.startswith("< ") else ""
+    tmux("new-session", "-d", "-x", "120", "-y", "20", "-c", root, "bash --norc --noprofile -i")
+    tmux("send-keys", f"{sys.executable} -m cockpit view {dash}{piped.format(log)}", "Enter")
+    wait_for(lambda: "line 3,000 of 3,000" in tmux("capture-pane", "-p"))
 
 
 def test_keys_that_come_all_at_once_reach_the_prompt(tmux: Callable[..., str], log: Path) -> None:
