@@ -58,7 +58,8 @@ class HostFacts:
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
     """The model's files. ``kind`` is local, hub or url; ``path`` the folder as the environment sees it.
-    ``names`` are some of the files that are absent, damaged, or locked (this user may not read them)."""
+    ``names`` are some of the files that are absent, damaged, or locked (this user may not read them); ``expected``
+    are the bytes of all tensors by the index, 0 where it does not say."""
 
     kind: str
     found: bool
@@ -72,6 +73,7 @@ class ModelFacts:
     damaged: int = 0
     locked: int = 0
     wrong: int = 0
+    expected: int = 0
     names: tuple[str, ...] = ()
 
     @property

@@ -48,6 +48,7 @@ def address(asked: Asked) -> Iterable[Verdict]:
             change = {"set": {f"hosts.{spec.name}.fabric.interface": link.name}}
             yield Verdict("fabric", (spec.name,), Grade.BLOCKED, observed, why, remedy, (Fix(remedy, change),))
         yield _cable(spec, link)
+        yield from _other_network(spec, facts, link)
         yield from _twins(spec, facts)
 
 
@@ -65,6 +66,29 @@ def _cable(spec: HostSpec, link: Link) -> Verdict:
         remedy = f"On {spec.name}: sudo ethtool {link.name} ; use a cable for 200 Gb/s"
         return Verdict("fabric", (spec.name,), Grade.SLOW, told, why, remedy)
     return ready("fabric", spec.name, told)
+
+
+def _other_network(spec: HostSpec, facts: FabricFacts, link: Link) -> Iterable[Verdict]:
+    """The fabric's address is on the cable between the hosts, and the rest of the world is not looked for there."""
+    cabled = [one.name for one in facts.links if one.connectx and one.carrier]
+    if cabled and not link.connectx:
+        observed = f"{link.name}, which has {spec.cluster_address}, is no port of the ConnectX; {cabled[0]} has a link."
+        why = "All traffic of the ranks would take the slow network: the cable between the hosts is not used."
+        remedy = (
+            f"On {spec.name}: ip -br address show dev {cabled[0]} ; set hosts.{spec.name}.fabric to its address and "
+            "interface"
+        )
+        yield Verdict("fabric", (spec.name,), Grade.SLOW, observed, why, remedy)
+    if link.connectx and facts.default[:1] == (link.name,):
+        observed = f"The default route leaves by {link.name}, the cable to the other host."
+        why = (
+            "Whatever is not on a network of this host, downloads too, is then sent to the other host and lost."
+        )
+        remedy = (
+            f"On {spec.name}, for now: sudo ip route delete default dev {link.name} ; for good: take the gateway of "
+            f"{link.name} out of /etc/netplan"
+        )
+        yield Verdict("route", (spec.name,), Grade.SLOW, observed, why, remedy)
 
 
 def _netplan(spec: HostSpec, facts: FabricFacts) -> str:

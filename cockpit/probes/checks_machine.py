@@ -21,6 +21,10 @@ UTILISATION = 0.9
 TRAPPED = 6 * GIB
 """Bytes in use that nobody answers for, beyond what kernel and driver need for themselves: our own choice."""
 
+SHARED = GIB
+"""Bytes of /dev/shm that the ranks of a host should have at the least: vLLM's message queue alone takes 240 MiB (0.32.0,
+shm_broadcast.py: ten chunks of 24 MiB). Linux gives half of the memory."""
+
 SKEW = 2.0
 """Seconds by which the hosts' clocks may differ: logs of both are read side by side."""
 
@@ -203,6 +207,7 @@ def limits(asked: Asked) -> Iterable[Verdict]:
             yield blocked("limits", name, observed, why, remedy)
         else:
             yield ready("limits", name, "Memory may be locked without a limit.")
+    yield from _shared_memory(asked)
     private = [flag for flag in flags if flag.startswith("--ipc") and "host" not in flag]
     if private and not any(flag.startswith("--shm-size") for flag in flags):
         why = "Docker then gives a container 64 MB of /dev/shm; NCCL and vLLM need gigabytes."
@@ -217,6 +222,16 @@ def limits(asked: Asked) -> Iterable[Verdict]:
         )
 
 
+def _shared_memory(asked: Asked) -> Iterable[Verdict]:
+    """A container has the host's: the cockpit's own flag is --ipc host."""
+    for name, facts in asked.machines.items():
+        if 0 < facts.shm_size < SHARED:
+            observed = f"/dev/shm can hold {facts.shm_size >> 20} MiB."
+            why = "vLLM, NCCL and Ray pass data through it; a rank that finds it full ends with a bus error (SIGBUS)."
+            remedy = f"On {name}: sudo mount -o remount,size=16g /dev/shm"
+            yield Verdict("limits", (name,), Grade.SLOW, observed, why, remedy)
+
+
 def _memlock(flags: tuple[str, ...]) -> int:
     text = " ".join(flags).replace("=", " ").split()
     values = [text[at + 1] for at, word in enumerate(text[:-1]) if word == "memlock"]
@@ -227,6 +242,11 @@ def _memlock(flags: tuple[str, ...]) -> int:
 def power(asked: Asked) -> Iterable[Verdict]:
     """The driver stays loaded, and nothing slows the GPU down."""
     for name, facts in asked.machines.items():
+        if not facts.gpus and name in asked.hosts and asked.hosts[name].gpus:
+            observed = "nvidia-smi shows the GPU, and does not tell its persistence mode and clocks."
+            why = "Whether something slows the GPU down is not known."
+            remedy = f"On {name}: nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER"
+            yield Verdict("power", (name,), Grade.UNKNOWN, observed, why, remedy)
         for row in facts.gpus:
             if len(row) < 3:
                 continue

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
+from cockpit.model.finding import Fix
 from cockpit.model.verdict import Grade, Verdict
 from cockpit.probes.answers import ModelFacts
 from cockpit.probes.asked import Asked, blocked, ready
+from cockpit.probes.download import download, host_path, mounted, word
 
 _EVERY = "Every rank reads the files on its own host."
 
@@ -35,6 +37,8 @@ def _judged(asked: Asked, name: str, found: ModelFacts, having: str) -> Verdict:
 
 def _absent(asked: Asked, name: str, found: ModelFacts, having: str) -> Verdict:
     declared = asked.profile.serve.model
+    if elsewhere := _elsewhere(asked, name, found):
+        return elsewhere
     observed = f"{declared} is not there (looked for {found.path})."
     remedy = _copy(asked, name, having, found.path) or _download(asked, name, found)
     if found.kind == "local":
@@ -46,12 +50,39 @@ def _absent(asked: Asked, name: str, found: ModelFacts, having: str) -> Verdict:
     return Verdict("model", (name,), Grade.SLOW, observed, why, remedy)
 
 
+def _elsewhere(asked: Asked, name: str, found: ModelFacts) -> Verdict | None:
+    """The host has the model, and the runtime looks in another place: its cache is not mounted, or is named in a file
+    that only a log-in reads (bash, INVOCATION: a command by SSH runs no interactive shell)."""
+    machine = asked.machines.get(name)
+    there = host_path(asked, found.path) if asked.docker is None or mounted(asked, found.path) else ""
+    kept = next((path for path in machine.models if path != there), "") if machine else ""
+    if not kept:
+        return None
+    observed = f"{asked.profile.serve.model} is on this host in {kept}, and the runtime looks for {found.path}."
+    why = "It would not be found there, and would be fetched once more, or not at all."
+    source, target = (kept, found.path) if found.kind == "local" else (_home(kept), _home(found.path))
+    if asked.docker:
+        mounts = [one for one in asked.docker.mounts if one.split(":")[1].rstrip("/") != target]
+        remedy = f"Mount it: in runtime.mounts, {source}:{target}"
+        fix = Fix(remedy, {"set": {"runtime.mounts": [*mounts, f"{source}:{target}"]}})
+    else:
+        remedy = f"Name that cache in the profile: runtime.env.HF_HOME: {source}"
+        fix = Fix(remedy, {"set": {"runtime.env.HF_HOME": source}})
+    refused = found.offline or found.kind == "local"
+    return Verdict("model", (name,), Grade.BLOCKED if refused else Grade.SLOW, observed, why, remedy, (fix,))
+
+
+def _home(folder: str) -> str:
+    """HF_HOME of a model's folder: the cache is its folder ``hub`` (huggingface_hub, constants.py)."""
+    return folder.rstrip("/").rpartition("/")[0].removesuffix("/hub")
+
+
 def _incomplete(asked: Asked, name: str, found: ModelFacts, having: str) -> Verdict:
     observed = f"{asked.profile.serve.model} in {found.path} is not complete: {_lack(found)}."
     remedy = _copy(asked, name, having, found.path) or _download(asked, name, found)
     if found.locked:
         why = _EVERY + " It does so as the user that vLLM runs as."
-        folder = _word(host_path(asked, found.path.partition("/snapshots/")[0]))
+        folder = word(host_path(asked, found.path.partition("/snapshots/")[0]))
         return blocked("model", name, observed, why, f"On {name}: sudo chmod -R a+rX {folder}")
     if found.kind == "hub" and not found.offline and not (found.damaged or found.wrong):
         why = _EVERY + " vLLM will download what is missing first."
@@ -80,10 +111,10 @@ def _lack(found: ModelFacts) -> str:
 
 def _download(asked: Asked, name: str, found: ModelFacts) -> str:
     if found.kind == "local":
-        return f"On {name}: put the model into {host_path(asked, found.path)}, or change serve.model"
-    return (
-        f"On {name}: hf download {shlex.quote(asked.profile.serve.model)}  (pip install huggingface_hub has hf)"
-    )
+        folder = word(host_path(asked, found.path))
+        command = f"hf download OWNER/MODEL --local-dir {folder}"
+        return f"On {name}: {command}  (its name on the hub); or change serve.model"
+    return download(asked, name, found)
 
 
 def _copy(asked: Asked, name: str, having: str, path: str) -> str:
@@ -95,17 +126,4 @@ def _copy(asked: Asked, name: str, having: str, path: str) -> str:
     target = spec.fabric.address if spec.fabric else name
     parent = folder.rpartition("/")[0] + "/"
     prepare = f"spark-cockpit prepare {shlex.quote(asked.profile.name)} --only model"
-    return f"{prepare} ; or on {having}: rsync -a --info=progress2 {_word(folder)} {target}:{_word(parent)}"
-
-
-def _word(path: str) -> str:
-    return f"~/{shlex.quote(path[2:])}" if path.startswith("~/") else shlex.quote(path)
-
-
-def host_path(asked: Asked, path: str) -> str:
-    """The path on the host of what a container sees at ``path``."""
-    for mount in asked.docker.mounts if asked.docker else ():
-        source, target = mount.split(":")[:2]
-        if path == target or path.startswith(target.rstrip("/") + "/"):
-            return source.rstrip("/") + path[len(target.rstrip("/")) :]
-    return path
+    return f"{prepare} ; or on {having}: rsync -a --info=progress2 {word(folder)} {target}:{word(parent)}"

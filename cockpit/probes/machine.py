@@ -34,8 +34,8 @@ class MachineFacts:
     """A host's resources, bytes all. ``between`` is the least and the most by which its clock is ahead of the
     cockpit's, in seconds. ``memlock`` is -1 for no limit. ``gpus`` are nvidia-smi's words for persistence, the
     reasons of its clocks and the temperature; ``gpu_memory`` is what compute processes hold.
-    ``driver`` is the kernel module's own words. ``cdi`` are (file,
-    driver). ``containers`` run: (id, name, image, the cockpit's label)."""
+    ``driver`` is the kernel module's own words. ``cdi`` are (file, driver). ``containers`` run: (id, name, image,
+    the cockpit's label). ``models`` are the folders on the host that hold the model, whatever the runtime reads."""
 
     memory: Mapping[str, int]
     disks: tuple[Disk, ...] = ()
@@ -50,6 +50,7 @@ class MachineFacts:
     sudo: bool = True
     gpu_memory: int | None = None
     driver: str = ""
+    models: tuple[str, ...] = ()
     between: tuple[float, float] = (0.0, 0.0)
 
     @property
@@ -120,6 +121,7 @@ def _machine(facts: dict[str, Any], began: float, ended: float) -> MachineFacts:
         containers=tuple((str(a), str(b), str(c), str(d)) for a, b, c, d in facts["containers"]),
         sudo=bool(facts["sudo"]),
         driver=str(facts.get("driver", "")),
+        models=tuple(str(path) for path in facts.get("models", ())),
         gpu_memory=None if facts["gpu_memory"] is None else int(facts["gpu_memory"]),
         between=(at - ended, at - began),
     )

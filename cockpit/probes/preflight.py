@@ -102,6 +102,7 @@ def machine_command(profile: Profile, runtime: Runtime, host: HostSpec) -> Comma
     asked = {
         "folders": ["~", "/tmp", *(["/var/lib/docker"] if docker else []), *sources],
         "image": docker.image if docker else "",
+        "model": profile.serve.model,
     }
     text = _python("python3 -I -S", "machine_facts", asked)
     why = "look at memory, disks, limits and leftovers"

@@ -17,9 +17,16 @@ from cockpit.bringup.preparation import pipe, rsync
 from cockpit.bringup.preparation.amounts import amount, duration
 from cockpit.bringup.preparation.files import Compared, Listed, lacking, parse_compared, parse_listed
 from cockpit.bringup.preparation.image import Pulled
+from cockpit.bringup.preparation.model import model_tasks
 from cockpit.bringup.preparation.moving import ONE_TIME, Heard
 from cockpit.bringup.preparation.pace import Pace
+from cockpit.bringup.session import Session
+from cockpit.hosts.local import LocalHost
 from cockpit.model.profile import Fabric, HostSpec, Role
+from cockpit.model.profile_yaml import parse
+from cockpit.probes.answers import EnvironmentFacts, ModelFacts
+from cockpit.probes.asked import Asked
+from cockpit.runtime.environment import environment
 from cockpit.runtime.script_text import script_text
 
 ONE = HostSpec("one", "one", Role.HEAD, Fabric("127.0.0.1"))
@@ -202,3 +209,30 @@ def test_a_list_with_another_size_or_link_is_lacking() -> None:
     base = Listed("/m", True, True, "/m", 1, True, 1, (("a", 1, "", ""), ("b", 0, "a", "")), ())
     other = replace(base, entries=(("a", 2, "", ""), ("b", 0, "c", "")))
     assert lacking(base, other) == base.entries
+
+
+PAIR = """\
+hosts:
+  - {name: one, address: one, role: head, fabric: {address: 192.168.100.10}}
+  - {name: two, address: two, role: worker, fabric: {address: 192.168.100.11}}
+runtime: {kind: docker, image: vllm-node, mounts: ["~/.cache/huggingface:/root/.cache/huggingface"]}
+serve: {model: Qwen/Qwen3.5-122B-A10B-FP8, secrets: [HF_TOKEN]}
+"""
+
+
+async def test_a_model_that_no_host_has_is_named_with_its_download() -> None:
+    """One host downloads; the others get it over the fabric. Nothing is asked of the hosts for it."""
+    profile = parse(PAIR.encode(), "pair.yaml")
+    hosts = {spec.name: LocalHost(spec) for spec in profile.hosts}
+    session = Session(profile, hosts, environment(profile))
+    absent = ModelFacts("hub", False, False, "/root/.cache/huggingface/hub/models--Qwen--Qwen3.5-122B-A10B-FP8")
+    inside = EnvironmentFacts(
+        "3.12.3", "/usr/bin/python3", "0.32.0", "2.60.0", "2.13.0", "/usr/bin/vllm", absent
+    )
+    (task,), notes = await model_tasks(session, Asked(profile, {}, {"one": inside, "two": inside}, {}))
+    assert (task.host, task.commands, notes) == ("one", (), [])
+    assert task.bytes == 122_000_000_000
+    first, then = task.by_hand.splitlines()
+    assert "hf download Qwen/Qwen3.5-122B-A10B-FP8 --cache-dir ~/.cache/huggingface/hub" in first
+    assert "about 122 GB are to come" in first and "with HF_TOKEN exported there" in first
+    assert then.startswith("Then: spark-cockpit prepare pair --only model")

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from cockpit.model.profile import Profile
+from cockpit.model.profile import DockerRuntime, Profile
+from cockpit.model.profile_edit import changed
 from cockpit.model.profile_yaml import parse
 from cockpit.model.verdict import Grade, Verdict
 from cockpit.probes import checks_environment, checks_host, checks_model
 from cockpit.probes.answers import EnvironmentFacts, HostFacts, ImageFacts, Listener, ModelFacts
 from cockpit.probes.asked import Asked, Failure, merged
-from cockpit.probes.machine import MachineFacts
+from cockpit.probes.machine import Disk, MachineFacts
 from cockpit.runtime.prelude import NO_ENVIRONMENT
 
 TWO = """\
@@ -44,8 +45,12 @@ ENVIRONMENT = EnvironmentFacts(
 )
 
 
+def yaml(runtime: str = DOCKER, model: str = "Qwen/Qwen3") -> bytes:
+    return TWO.replace("RUNTIME", runtime).replace("MODEL", model).encode()
+
+
 def profile(runtime: str = DOCKER, model: str = "Qwen/Qwen3") -> Profile:
-    return parse(TWO.replace("RUNTIME", runtime).replace("MODEL", model).encode(), "pair.yaml")
+    return parse(yaml(runtime, model), "pair.yaml")
 
 
 def asked(*, two: dict[str, Any] | None = None, both: dict[str, Any] | None = None, **more: Any) -> Asked:
@@ -286,10 +291,53 @@ def test_the_model_that_is_absent() -> None:
     nowhere = {name: replace(ENVIRONMENT, model=away) for name in ("one", "two")}
     verdict = worst(checks_model.model(asked(environments=nowhere)))
     expect(verdict, Grade.SLOW, ("one",), "is not there", "hf download Qwen/Qwen3")
+    needs = "about 141 GB are to come"
+    llama = profile(DOCKER, "meta-llama/Llama-3.3-70B-Instruct")
+    verdict = worst(checks_model.model(asked(profile=llama, environments=nowhere)))
+    command = "hf download meta-llama/Llama-3.3-70B-Instruct --cache-dir ~/.cache/huggingface/hub"
+    expect(verdict, Grade.SLOW, ("one",), "is not there", command)
+    assert needs in verdict.remedy and "HF_TOKEN exported there" in verdict.remedy
+    started = replace(away, expected=200_000_000_000, bytes=50_000_000_000)
+    disks = {"two": MachineFacts({}, (Disk("~", 10**12, 90 * 10**9), Disk("/tmp", 1, 1)))}
+    half = {"two": replace(ENVIRONMENT, model=started)}
+    verdict = worst(checks_model.model(asked(environments=half, machines=disks)))
+    assert "about 150 GB are to come, 90 GB are free" in verdict.remedy
+    native = profile(NATIVE)
+    verdict = worst(checks_model.model(asked(profile=native, environments=nowhere)))
+    assert "/opt/vllm/bin/hf download Qwen/Qwen3 --cache-dir " in verdict.remedy
     local = ModelFacts("local", False, True, "/models/x")
     here = {name: replace(ENVIRONMENT, model=local) for name in ("one", "two")}
     verdict = worst(checks_model.model(asked(profile=profile(NATIVE, "/models/x"), environments=here)))
     expect(verdict, Grade.BLOCKED, ("one",), "/models/x is not there", "/models/x")
+
+
+def test_a_model_that_the_runtime_does_not_look_for() -> None:
+    """In a cache that is not mounted, or that only a log-in shell is told of."""
+    away, here = ModelFacts("hub", False, False, HUB), "/data/hf/hub/models--Qwen--Qwen3"
+    machines = {"two": MachineFacts({}, models=(here,))}
+    both = inside(model=away)
+    verdict = worst(checks_model.model(asked(environments=both, machines=machines)))
+    expect(verdict, Grade.SLOW, ("two",), f"is on this host in {here}", "/data/hf:/root/.cache/huggingface")
+    mended = changed(yaml(DOCKER), "pair.yaml", [fix.change for fix in verdict.fix if fix.change])
+    runtime = parse(mended, "pair.yaml").runtime
+    assert isinstance(runtime, DockerRuntime) and runtime.mounts == ("/data/hf:/root/.cache/huggingface",)
+    offline = inside(
+        model=replace(away, offline=True, path=here.replace("/data/hf", "/home/n/.cache/huggingface"))
+    )
+    native = asked(profile=profile(NATIVE), environments=offline, machines=machines)
+    verdict = worst(checks_model.model(native))
+    expect(verdict, Grade.BLOCKED, ("two",), "is on this host", "runtime.env.HF_HOME: /data/hf")
+    mended = changed(yaml(NATIVE), "pair.yaml", [fix.change for fix in verdict.fix if fix.change])
+    assert parse(mended, "pair.yaml").runtime.env == {"HF_HOME": "/data/hf"}
+    local = inside(model=ModelFacts("local", False, False, "/models/x"))
+    unmounted = {"two": MachineFacts({}, models=("/models/x",))}
+    folder = asked(profile=profile(DOCKER, "/models/x"), environments=local, machines=unmounted)
+    verdict = worst(checks_model.model(folder))
+    expect(
+        verdict, Grade.BLOCKED, ("two",), "is on this host in /models/x", "runtime.mounts, /models/x:/models/x"
+    )
+    nothing = asked(profile=profile(NATIVE, "/models/x"), environments=local, machines=unmounted)
+    assert "is not there" in worst(checks_model.model(nothing)).observed, "what is looked for is not elsewhere"
 
 
 @pytest.mark.parametrize(

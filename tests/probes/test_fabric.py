@@ -120,6 +120,21 @@ def test_a_pair_that_is_cabled_well(check: Any) -> None:
             *("two", Grade.SLOW, "enP2p1s0f1np1 has a link and no address", "a subnet of its own"),
         ),
         (
+            checks_fabric.address,
+            {
+                "links": (
+                    replace(link(1), name="enP7s7", driver="r8127"),
+                    replace(link(1), mac="02:00:00:00:00:21", addresses=("192.168.101.11/24",)),
+                )
+            },
+            *("two", Grade.BLOCKED, "is on enP7s7, and the profile names enp1s0f1np1", "to enP7s7"),
+        ),
+        (
+            checks_fabric.address,
+            {"default": ("enp1s0f1np1", "enP7s7")},
+            *("two", Grade.SLOW, "The default route leaves by enp1s0f1np1", "ip route delete default"),
+        ),
+        (
             checks_fabric.mtu,
             {"links": (link(1, mtu=1500),)},
             "one two",
@@ -224,6 +239,18 @@ def test_without_an_interface_in_the_profile_the_hosts_name_matters() -> None:
     assert [verdict.hosts for verdict in checks_fabric.name(fine)] == [("one",)]
     slow = list(checks_fabric.name(asked(text, name="10.0.0.11")))[-1]
     assert "10.0.0.11" in slow.observed and "on the slow network" in slow.why
+
+
+def test_an_address_that_is_not_on_the_cable_is_told() -> None:
+    text = PAIR.replace(", interface: enp1s0f1np1", "")
+    slow = replace(link(1), name="enP7s7", driver="r8127")
+    free = replace(link(1), mac="02:00:00:00:00:21", addresses=("192.168.101.11/24",))
+    found = [one for one in checks_fabric.address(asked(text, links=(slow, free))) if one.grade is Grade.SLOW]
+    assert [verdict.hosts for verdict in found] == [("two",)]
+    assert "enP7s7, which has 192.168.100.11, is no port of the ConnectX" in found[0].observed
+    assert "address show dev enp1s0f1np1" in found[0].remedy
+    alone = list(checks_fabric.address(asked(text, links=(slow,))))
+    assert {verdict.grade for verdict in alone} == {Grade.READY}, "without a ConnectX it is the only network"
 
 
 def test_hosts_on_one_machine_have_no_fabric() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +104,18 @@ def with_memory(**changes: int) -> dict[str, Any]:
         ),
         (checks_machine.power, {"gpus": (("Disabled", "0x0", "40"),)}, Grade.SLOW, "Persistence", "-pm 1"),
         (checks_machine.power, {"gpus": (("Enabled", "0x60", "91"),)}, Grade.SLOW, "too hot", "PERFORMANCE"),
+        (checks_machine.power, {"gpus": ()}, Grade.UNKNOWN, "does not tell its persistence", "PERFORMANCE"),
+        (
+            checks_machine.power,
+            {"gpus": (("Enabled", "0x0000000000000080", "48"),)},
+            *(Grade.SLOW, "the power supply slows it down (48 °C)", "PERFORMANCE"),
+        ),
+        (checks_machine.limits, {"shm_size": 64 << 20}, Grade.SLOW, "can hold 64 MiB", "remount,size=16g"),
+        (
+            checks_machine.leftovers,
+            {**with_memory(MemFree=40 * GIB, AnonPages=4 * GIB), "gpu_memory": 2 * GIB},
+            *(Grade.SLOW, "71.0 GiB are in use and belong to no process", "sudo reboot"),
+        ),
         (
             checks_machine.cdi,
             {"cdi": (("/etc/cdi/nvidia.yaml", "570.1"),)},
@@ -227,13 +241,18 @@ def test_a_container_without_the_hosts_gpu() -> None:
     assert list(checks_environment.container_gpu(asked(environments=inside, profile=none))) == []
 
 
-def run(**more: Any) -> MachineFacts:
-    """The script's own answer on this machine."""
+def run(limit: int | None = None, env: dict[str, str] | None = None, **more: Any) -> MachineFacts:
+    """The script's own answer on this machine, where ``limit`` bytes may be locked."""
     script = script_text("cockpit.probes.scripts", "machine_facts")
-    question = json.dumps({"folders": ["~", "/nowhere/at/all"], "image": "", **more})
+    question = json.dumps({"folders": ["~", "/nowhere/at/all"], "image": "", "model": "", **more})
     began = time.time()
     done = subprocess.run(
-        [sys.executable, "-", question], input=script.encode(), capture_output=True, timeout=60
+        [sys.executable, "-", question],
+        input=script.encode(),
+        capture_output=True,
+        timeout=60,
+        env={**os.environ, **(env or {})},
+        preexec_fn=partial(resource.setrlimit, resource.RLIMIT_MEMLOCK, (limit, limit)) if limit else None,
     )
     assert done.returncode == 0, done.stderr
     return parse_machine(done.stdout, began, time.time())
@@ -287,6 +306,48 @@ def test_the_script_reads_memory_and_cdi_of_a_spark(tmp_path: Path) -> None:
     assert found.memory["CmaFree"] > found.memory["CmaTotal"]
     assert found.cdi == (("/etc/cdi/nvidia.yaml", "580.95.05"),)
     assert found.driver == "NVIDIA UNIX Open Kernel Module for aarch64  580.95.05  Release Build"
+
+
+def test_the_script_tells_what_may_be_locked() -> None:
+    assert run(limit=8 << 20).memlock == 8 << 20
+    assert run().memlock == resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+
+
+def test_the_script_tells_whether_sudo_asks(tmp_path: Path) -> None:
+    """sudo 1.9: with -n it says "sudo: a password is required" and ends with 1."""
+    sudo = tmp_path / "sudo"
+    sudo.write_text('#!/bin/sh\n[ "$*" = "-n true" ] && [ -e "$ALLOWED" ]\n')
+    sudo.chmod(0o755)
+    script = script_text("cockpit.probes.scripts", "machine_facts").replace("os.getuid() == 0 or ", "")
+    question = json.dumps({"folders": [], "image": "", "model": ""})
+    for allowed in ("", str(sudo)):
+        env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "ALLOWED": allowed}
+        argv = [sys.executable, "-", question]
+        done = subprocess.run(argv, input=script.encode(), capture_output=True, timeout=60, env=env)
+        assert parse_machine(done.stdout, 0, 1).sudo is bool(allowed), done.stderr
+
+
+def hub_model(cache: Path) -> Path:
+    """A model of the hub as huggingface_hub lays it out."""
+    folder = cache / "models--Qwen--Qwen3"
+    snapshot = folder / "snapshots" / "c0ffee"
+    snapshot.mkdir(parents=True)
+    (snapshot / "config.json").write_text("{}")
+    (snapshot / "model.safetensors").write_bytes(b"")
+    return folder
+
+
+def test_the_script_finds_a_model_that_the_runtime_does_not_look_for(tmp_path: Path) -> None:
+    """In the user's own cache, and in one that only a log-in shell is told of."""
+    env = {"HOME": str(tmp_path), "HF_HOME": "", "HF_HUB_CACHE": ""}
+    assert run(env=env, model="Qwen/Qwen3").models == ()
+    own = hub_model(tmp_path / ".cache/huggingface/hub")
+    (tmp_path / ".bashrc").write_text('# HF_HOME=/no\nexport HF_HOME="$HOME/big"  # the large disk\n')
+    big = hub_model(tmp_path / "big/hub")
+    assert run(env=env, model="Qwen/Qwen3").models == (str(own), str(big))
+    assert run(env=env, model=str(own / "snapshots/c0ffee")).models == (str(own / "snapshots/c0ffee"),)
+    (big / "snapshots/c0ffee/model.safetensors").unlink()
+    assert run(env=env, model="Qwen/Qwen3").models == (str(own),)
 
 
 @pytest.mark.parametrize("output", [b"", b"null", b"{}", b'{"at": "x"}', b"\xff", b'{"at": 1, "memory": []}'])

@@ -24,9 +24,9 @@ from cockpit.bringup.preparation.task import Kind, Task, TaskProgress, Tell
 from cockpit.bringup.session import Session
 from cockpit.hosts.errors import HostError
 from cockpit.model.profile import HostSpec
-from cockpit.probes.answers import parse_environment
+from cockpit.probes.answers import ModelFacts, parse_environment
 from cockpit.probes.asked import Asked
-from cockpit.probes.checks_model import host_path
+from cockpit.probes.download import download, expected_bytes, host_path
 from cockpit.probes.preflight import environment_command
 from cockpit.runtime.prelude import heredoc
 
@@ -120,9 +120,7 @@ async def model_tasks(session: Session, asked: Asked) -> tuple[list[Task], list[
     if not wanting:
         return [], []
     if not having:
-        return [], [
-            f"{asked.profile.serve.model} is complete on no host; `spark-cockpit check` names the download."
-        ]
+        return [_download(asked, wanting[0], found[wanting[0]])], []
     if found[having].file:
         return [], [f"{asked.profile.serve.model} is a single file: copy it by hand."]
     tasks: list[Task] = []
@@ -136,6 +134,24 @@ async def model_tasks(session: Session, asked: Asked) -> tuple[list[Task], list[
         except (StepError, ValueError) as error:
             notes.append(f"{name}: the model can't be copied there: {error}")
     return tasks, notes
+
+
+def _download(asked: Asked, name: str, model: ModelFacts) -> Task:
+    """Where no host has all of it: one download, by the operator; the other hosts then get it over the fabric."""
+    declared = asked.profile.serve.model
+    title = f"get {declared}, which no host has all of"
+    if model.kind == "local":
+        folder = shlex.quote(host_path(asked, model.path))
+        by_hand = (
+            f"On {name}: put the model into {folder}, say with: hf download OWNER/MODEL --local-dir {folder}"
+        )
+    else:
+        by_hand = download(asked, name, model)
+    if len(asked.profile.hosts) > 1:
+        again = f"spark-cockpit prepare {shlex.quote(asked.profile.name)} --only model"
+        by_hand += f"\nThen: {again}  (the other hosts get it over the fabric)"
+    size = max(0, expected_bytes(asked, model) - model.bytes)
+    return Task(Kind.MODEL, name, title, (), size or None, by_hand=by_hand)
 
 
 def _folder(asked: Asked, path: str) -> str:

@@ -78,6 +78,17 @@ def shards(folder: Path) -> "tuple[list[str], list[str]]":
     return [], []
 
 
+def expected(folder: Path) -> int:
+    """The bytes of all tensors, as the index has them (``metadata.total_size``, written by safetensors and by
+    transformers); 0 where it does not say."""
+    for index in indexes(folder):
+        try:
+            return int(json.loads(index.read_text())["metadata"]["total_size"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return 0
+
+
 def weigh(folder: Path) -> "dict[str, Any]":
     """The folder's weight files against its index."""
     wanted, wrong = shards(folder)
@@ -96,6 +107,7 @@ def weigh(folder: Path) -> "dict[str, Any]":
         "locked": len(locked),
         "names": [*wrong, *absent, *locked, *damaged][:MOST],
         "wrong": len(wrong),
+        "expected": expected(folder),
     }
 
 

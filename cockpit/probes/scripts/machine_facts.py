@@ -1,24 +1,27 @@
 """Preflight's questions about a host's resources: prints one line of JSON. Reads, and changes nothing.
 
-Argument: JSON with ``folders`` (whose free space matters; a leading ~ is home), ``image`` ("" for none) and
-``root`` ("" for /): where /proc, /sys and /etc are looked for, for tests.
+Argument: JSON with ``folders`` (whose free space matters; a leading ~ is home), ``image`` ("" for none), ``model``
+(a folder or an id of the hub) and ``root`` ("" for /): where /proc, /sys and /etc are looked for, for tests.
 """
 
 import itertools
 import json
 import os
+import re
 import resource
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from cockpit.runtime.scripts.hub import model_folder
 from cockpit.runtime.scripts.processes import RANKS, cluster, shared_memory, table, text
 from cockpit.runtime.scripts.programs import at_once, call
 
 LIMIT = 8.0
 GPU_FIELDS = "persistence_mode,clocks_event_reasons.active,temperature.gpu"
 MOST = 20
+HUB_LINE = r"""^\s*(?:export\s+)?(HF_HOME|HF_HUB_CACHE)=["']?([^"'\s#;]+)"""
 
 
 def memory(root: Path) -> "dict[str, int]":
@@ -132,6 +135,34 @@ def running_containers(image: str) -> "list[list[str]]":
     return [line.split("\t")[:4] for line in rows if line.count("\t") >= 3]
 
 
+def set_in_files() -> "list[dict[str, str]]":
+    """What the files that a log-in reads say of the hub's cache: a command by SSH reads none of them."""
+    found = []
+    for file in ("~/.bashrc", "~/.profile", "~/.bash_profile", "~/.zshrc", "/etc/environment"):
+        for name, value in re.findall(HUB_LINE, text(Path(file).expanduser()), re.MULTILINE):
+            found.append({name: value.replace("$HOME", "~").replace("${HOME}", "~")})
+    return found
+
+
+def kept_models(name: str) -> "list[str]":
+    """Where this host has the model, whatever its runtime reads: folders with a configuration and weights."""
+    if "://" in name or not name:
+        return []
+    folders = [Path(name)]
+    if not name.startswith("/"):
+        folders = [model_folder(name, env) for env in (dict(os.environ), {}, *set_in_files())]
+    kept = {str(folder): [folder, *folder.glob("snapshots/*")] for folder in folders}
+    return [path for path, places in kept.items() if any(map(has_weights, places))][:MOST]
+
+
+def has_weights(folder: Path) -> bool:
+    """Whether a folder has a configuration and at least one file of weights."""
+    names = ("*.safetensors", "*.bin", "*.gguf")
+    return (folder / "config.json").is_file() and any(
+        path.is_file() for kind in names for path in folder.glob(kind)
+    )
+
+
 def main(asked: "dict[str, Any]") -> None:
     """Print the answer."""
     root = Path(asked.get("root") or "/")
@@ -151,6 +182,7 @@ def main(asked: "dict[str, Any]") -> None:
         "cdi": cdi(root),
         "containers": containers,
         "sudo": sudo,
+        "models": kept_models(asked["model"]),
     }
     print(json.dumps(facts), flush=True)
     os._exit(0)
