@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from cockpit.model import profile_words as words
 from cockpit.model.profile import Fabric, HostSpec, Role
 from cockpit.model.profile_nodes import Map, Scalar
+from cockpit.model.profile_nodes import Sequence as List
 from cockpit.model.profile_section import Section
 
 PORT = (1, 65535)
@@ -18,12 +19,14 @@ _ROLES = ("head", "worker")
 def read_hosts(top: Section) -> tuple[HostSpec, ...]:
     """The hosts; with mistakes noted, what could be read of them."""
     sections: list[Section] = []
-    for index, node in enumerate(top.items("hosts")):
+    nodes = top.items("hosts")
+    for index, node in enumerate(nodes):
         if isinstance(node, Map):
             sections.append(Section(top.notes, node, ("hosts", index), _HOST, ("name", "address", "role")))
         else:
             top.expected(f"hosts[{index}]", "a host with name, address and role", node)
-    if "hosts" in top.map.entries and not top.items("hosts"):
+    empty = top.node("hosts")
+    if isinstance(empty, List) and not nodes or isinstance(empty, Scalar) and empty.value is None:
         top.notes.mistake(top.place("hosts"), "hosts: expected at least one host.")
     hosts = tuple(_host(section) for section in sections)
     _roles(top, sections, hosts)

@@ -27,7 +27,7 @@ from cockpit.model.profile import (
 from cockpit.model.profile_error import Mistake, ProfileError
 from cockpit.model.profile_flags import RAY_ELSEWHERE, RAY_OWN, SERVE_ELSEWHERE, SHORT_FORMS
 from cockpit.model.profile_hosts import PORT, read_hosts
-from cockpit.model.profile_nodes import Map, Scalar, compose
+from cockpit.model.profile_nodes import Map, Node, Scalar, compose
 from cockpit.model.profile_section import Notes, Section
 
 __all__ = ["Mistake", "ProfileError", "parse"]
@@ -112,11 +112,12 @@ def _runtime(top: Section) -> RuntimeSpec | None:
         return None
     mounts = section.words("mounts", words.mount)
     _targets(section, mounts)
-    _run_flags(section)
+    run_flags = section.items("run_flags")
+    _run_flags(section, run_flags)
     return DockerRuntime(
         image=section.text("image", check=words.image),
         mounts=mounts,
-        run_flags=tuple(section.word("run_flags", item) for item in section.items("run_flags")),
+        run_flags=tuple(section.word("run_flags", item) for item in run_flags),
         env=section.env(),
     )
 
@@ -127,8 +128,8 @@ def _targets(section: Section, mounts: tuple[str, ...]) -> None:
         section.notes.mistake(section.place("mounts"), f"runtime.mounts: two mounts on {target or '/'}.")
 
 
-def _run_flags(section: Section) -> None:
-    for index, node in enumerate(section.items("run_flags")):
+def _run_flags(section: Section, items: tuple[Node, ...]) -> None:
+    for index, node in enumerate(items):
         text = node.text if isinstance(node, Scalar) else ""
         if _RUN_FLAGS_OWN.fullmatch(text):
             message = (

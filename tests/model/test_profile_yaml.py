@@ -392,6 +392,34 @@ def test_any_value_at_any_key_is_a_profile_or_an_error(key: str, value: object) 
     check(yaml.safe_dump(whole, allow_unicode=True).encode("utf-8", "surrogatepass"))
 
 
+def everywhere(node: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """The path of every value below ``node``."""
+    inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    return [path] * bool(path) + [one for key, value in inner for one in everywhere(value, (*path, key))]
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "x", True, [], {}, {"a": 1}, [1]], ids=repr)
+def test_each_mistake_is_told_once(wrong: object) -> None:
+    for path in everywhere(YAML(typ="safe", pure=True).load(GOOD)):
+        whole = YAML(typ="safe", pure=True).load(GOOD)
+        inner = whole
+        for key in path[:-1]:
+            inner = inner[key]
+        inner[path[-1]] = wrong
+        try:
+            parse(yaml.safe_dump(whole, sort_keys=False).encode(), "pair.yaml")
+        except ProfileError as error:
+            assert len(set(error.mistakes)) == len(error.mistakes), (path, error.message)
+            assert f"it has {len(error.mistakes)} mistake" in error.message
+
+
+@pytest.mark.parametrize("hosts", ["[]", "", "3"])
+def test_hosts_that_are_none(hosts: str) -> None:
+    text = GOOD[: GOOD.index("hosts:")] + f"hosts: {hosts}\n" + GOOD[GOOD.index("runtime:") :]
+    (told,) = bad(text)
+    assert "hosts: expected" in told
+
+
 @pytest.mark.parametrize(
     ("text", "spec"),
     [
