@@ -26,7 +26,7 @@ def read_hosts(top: Section) -> tuple[HostSpec, ...]:
         else:
             top.expected(f"hosts[{index}]", "a host with name, address and role", node)
     empty = top.node("hosts")
-    if isinstance(empty, List) and not nodes or isinstance(empty, Scalar) and empty.value is None:
+    if (isinstance(empty, List) and not nodes) or (isinstance(empty, Scalar) and empty.value is None):
         top.notes.mistake(top.place("hosts"), "hosts: expected at least one host.")
     hosts = tuple(_host(section) for section in sections)
     _roles(top, sections, hosts)

@@ -12,21 +12,23 @@ from time import monotonic
 from typing import Any, ClassVar, Final
 
 from textual import on
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
+from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from cockpit.hosts.errors import HostKeyUnknown
 from cockpit.logs.sanitise import clean
 from cockpit.tui import themes
-from cockpit.tui.actions import ACTIONS, BY_ID, Context, available, bindings
+from cockpit.tui.actions import ACTIONS, BY_ID, Action, Context, available, bindings, yields
 from cockpit.tui.attention import Attention
 from cockpit.tui.dialogs import key_question
 from cockpit.tui.feed import Feed, MakeFeed, live_feed
 from cockpit.tui.intents import INTENTS
 from cockpit.tui.intents.steps import show_step
 from cockpit.tui.log_choice import LogChoice
+from cockpit.tui.no_colour import PlainApp
 from cockpit.tui.remember import recall, remember, still_there
 from cockpit.tui.screen import CockpitScreen
 from cockpit.tui.signals import leave_at_signals, redraw_when_resumed
@@ -37,11 +39,13 @@ from cockpit.tui.widgets.step_list import StepList
 
 FRAME: Final = 0.1
 """Seconds between two looks at the store: however much happens, the screen is painted ten times a second."""
+REFUSED: Final = 6.0
+"""Seconds that it is told why a key does nothing."""
 CALM_FRAME: Final = 0.95
 """Seconds between two paints for what comes all the time."""
 
 
-class CockpitApp(App[None]):
+class CockpitApp(PlainApp[None]):
     """The cockpit on one profile."""
 
     TITLE = "Spark Cockpit"
@@ -69,6 +73,7 @@ class CockpitApp(App[None]):
         self._painted_at = 0.0
         self._asking = asyncio.Lock()
         self._usable: tuple[bool, ...] = ()
+        self._refused_at = -REFUSED
         self.logs = LogChoice(self)
         self._attention = Attention(self)
         self._load_themes()
@@ -146,11 +151,19 @@ class CockpitApp(App[None]):
                 return
             self.profile_name = str(path)
         await self.feed.open(self.profile_name)
+        await self._read()
+        await asyncio.to_thread(importlib.import_module, "plotext")
+        self.cockpit.plotting()
+
+    async def _read(self) -> None:
         self.logs.follow_run()
         if self.state.profile is not None and self._remembers:
             await asyncio.to_thread(remember, self.profile_name)
-        await asyncio.to_thread(importlib.import_module, "plotext")
-        self.cockpit.plotting()
+
+    async def read_again(self) -> None:
+        """Read the profile as it is now in its file, and begin anew with it."""
+        await self.feed.reopen(self.profile_name)
+        await self._read()
 
     async def _set_up(self) -> Path | None:
         """The guided set-up; None when it was left without a profile."""
@@ -207,19 +220,40 @@ class CockpitApp(App[None]):
     # Intents
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Grey what can't be used now."""
+        """The keys of the registry are the cockpit's screen's alone."""
         if action != "do" or not parameters or not self.screen_stack:
             return True
-        if isinstance(self.screen, CockpitScreen):
-            return True if available(str(parameters[0]), self.usage) else None
-        return False
+        if not isinstance(self.screen, CockpitScreen):
+            return False
+        # A key that can't be used is answered all the same, but where it means something else to the rest of the
+        # screen.
+        name = str(parameters[0])
+        return None if yields(BY_ID[name]) and not available(name, self.usage) else True
 
     def action_do(self, action_id: str) -> None:
         """Do what a key, the palette or a click asks for."""
-        if available(action_id, self.usage):
-            INTENTS[action_id](self)
+        action = BY_ID[action_id]
+        refusal = action.refusal(self.usage)
+        if refusal:
+            self._refuse(action, refusal)
         else:
-            self.notify(f"{BY_ID[action_id].help} Not now.", severity="warning", markup=False)
+            INTENTS[action_id](self)
+
+    def _refuse(self, action: Action, why: str) -> None:
+        """Say why a key does nothing, in place of the last such answer."""
+        now = monotonic()
+        if now - self._refused_at < REFUSED:
+            self.clear_notifications()
+        self._refused_at = now
+        title = f"{action.shown_keys[0]}  {action.label}"
+        self.notify(clean(why), title=title, severity="warning", timeout=REFUSED, markup=False)
+
+    def action_help_quit(self) -> None:
+        """As Textual's: who presses ctrl+c is told how to leave; it copies where text is selected."""
+        leave = BY_ID["quit"]
+        plain, everywhere = leave.shown_keys
+        usable = isinstance(self.screen, CockpitScreen) and not isinstance(self.screen.focused, Input)
+        self.notify(leave.help, title=f"{plain if usable else everywhere}  {leave.label}", markup=False)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette: every action that can be used, then Textual's own."""

@@ -8,6 +8,7 @@ from cockpit.bringup.events import Outcome, StepName, StepState
 from cockpit.tui.intents.looking import show_host_details
 from cockpit.tui.intents.steps import show_step
 from cockpit.tui.state import STOPPED, HostView, StepView
+from cockpit.tui.widgets.panes import mistakes_content
 
 if TYPE_CHECKING:
     from cockpit.tui.app import CockpitApp
@@ -28,9 +29,11 @@ class Attention:
         self._by_itself = False
         self._had_failure: StepName | None = None
         self._was_asking = False
+        self._told_error = ""
 
     def follow(self, state: State) -> None:
         """A cause when it is found, the step that failed, the test prompt's answer, the new run's log."""
+        self._profile(state)
         caused = bool(state.explanation and state.explanation.findings)
         found = caused or bool(state.refused) or bool(state.blocked)
         if found and not self._had_finding:
@@ -44,6 +47,21 @@ class Attention:
         self._app.logs.follow_run()
         self._app.logs.keep_up()
         self._details(state)
+
+    def _profile(self, state: State) -> None:
+        """A profile that can't be used has the screen, whole, until it can."""
+        error = state.profile_error
+        if error == self._told_error:
+            return
+        self._told_error = error
+        cockpit = self._app.cockpit
+        cockpit.set_class(bool(error), "-no-profile")
+        if error:
+            cockpit.lower.show_details(*mistakes_content(error))
+            self._app.show("details", focus=True)
+        else:
+            self._app.show("log")
+            cockpit.steps.focus()
 
     def _work(self, state: State) -> None:
         """What a step runs is shown as it runs, until there is a log of the run, or something else is looked at."""

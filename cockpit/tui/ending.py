@@ -1,9 +1,10 @@
-"""How a run came to its end, in words: what its logs tell counts for more than its exit status. Pure."""
+"""How a run stands that is over, or that nobody answers for, in words. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cockpit.tui import words
 from cockpit.tui.state import State
 
 
@@ -17,7 +18,8 @@ class Ending:
 
 
 def ended(state: State) -> Ending:
-    """The ending of the last run, which is over. A stop by the operator is no failure, whatever the status."""
+    """The ending of the last run, which is over; its logs count for more than its exit status. A stop by the
+    operator is no failure, whatever the status."""
     run, told = state.run, state.explanation
     status = None if run is None else run.exit_status
     code = "no exit status" if status is None else f"exit status {status}"
@@ -28,3 +30,12 @@ def ended(state: State) -> Ending:
     if status == 0:
         return Ending("○", "$muted", f"ended, {code}")
     return Ending("✗", "$text-warning", f"ended, {code}")
+
+
+def last_seen(state: State) -> str:
+    """How the last run stood when its host last answered: a run that went on then may have ended since."""
+    run = state.run
+    if run is None:
+        return ""
+    how = "was ready" if run.ready else "was loading" if run.running else ended(state).words
+    return f"{how} {words.coarse(state.now - run.seen_at)} ago"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 
 from textual.content import Content
 
 from cockpit.logs.sanitise import clean
 from cockpit.model.facts import Gpu, Sample
-from cockpit.tui import memory_watch, words
+from cockpit.tui import memory_watch, reach, words
 from cockpit.tui.bars import stacked
 from cockpit.tui.state import HostView, Link, State
 
@@ -154,6 +153,8 @@ def ray_line(host: HostView, state: State, width: int) -> Line:
         if host.sample and host.sample.gpus and host.member.gpus:
             text = text.replace(" GPU", f" of {len(host.sample.gpus)} GPU", 1)
         line = Content.assemble(label("Ray"), (f"{mark} ", style), clean(text))
+        if age := reach.age(state):
+            line = Content.assemble(label("Ray"), ("? ", "$text-warning"), f"{clean(text)}, {age} ago")
     elif state.ray_error:
         why = f": {clean(state.ray_error)}" if host is state.hosts[0] else ""
         line = Content.assemble(label("Ray"), ("○ ", MUTED), f"no cluster{why}")
@@ -162,32 +163,33 @@ def ray_line(host: HostView, state: State, width: int) -> Line:
     return line.truncate(width, ellipsis=True)
 
 
+def unasked_lines(host: HostView, state: State, width: int) -> list[Line]:
+    """On the head that answers: what it could not be asked, and since when."""
+    if host is not state.hosts[0] or host.link.state is not Link.UP:
+        return []
+    lines = []
+    for trouble in state.troubles:
+        told = f"{clean(trouble.what)} can't be asked for {words.coarse(state.now - trouble.since)}: "
+        line = Content.assemble(label("Look"), ("▲ ", "$text-warning"), told, clean(trouble.reason))
+        lines.append(line.truncate(width, ellipsis=True))
+    return lines
+
+
 def trouble_lines(host: HostView, state: State) -> list[Line]:
     """What is wrong with the connection; empty when nothing is."""
     link = host.link
     if link.state is Link.UP:
-        return (
-            [Content.styled(f"✗ no samples: {clean(host.probe_error)}", "$text-error")]
-            if host.probe_error
-            else []
-        )
-    since = time.strftime("%H:%M:%S", time.localtime(link.since))
+        told = f"✗ no samples: {clean(host.probe_error)}"
+        return [Content.styled(told, "$text-error")] if host.probe_error else []
     age = words.coarse(state.now - link.since)
-    what = "not reachable" if host.sample is None else "lost"
-    if link.state is Link.CONNECTING and link.error:
-        lines = [Content.styled(f"✗ {what} since {since} ({age})", "bold $text-error")]
-        lines += [Content(part) for part in clean(link.error, multiline=True).split("\n") if part]
-        return [*lines, Content.styled("◐ connecting again …", "$text-accent")]
-    if link.state is Link.CONNECTING:
+    if link.state is Link.CONNECTING and not link.error:
         return [Content.styled(f"◐ connecting to {clean(host.spec.address)} … {age}", "$text-accent")]
-    if link.state is Link.REFUSED:
-        what = "not let in"
-    lines = [Content.styled(f"✗ {what} since {since} ({age})", "bold $text-error")]
+    lines = [Content.styled(f"✗ {reach.since(host)} ({age})", "bold $text-error")]
     lines += [Content(part) for part in clean(link.error, multiline=True).split("\n") if part]
-    if link.next_try is not None:
-        lines.append(Content(f"Next try in {words.coarse(link.next_try - state.now)}."))
-    else:
-        lines.append(Content("Not tried again by itself: r tries now."))
+    then = reach.next_try(host, state.now)
+    if link.state is Link.CONNECTING:
+        return [*lines, Content.styled(f"◐ {then}", "$text-accent")]
+    lines.append(Content(f"{then[:1].upper()}{then[1:]}; r tries now."))
     return lines + [
         Content.styled(part, MUTED) for part in clean(link.remedy, multiline=True).split("\n") if part
     ]

@@ -6,9 +6,9 @@ from textual.content import Content
 
 from cockpit.logs.sanitise import clean
 from cockpit.model.progress import ORDER, Phase
-from cockpit.tui import words
+from cockpit.tui import reach, words
 from cockpit.tui.bars import filled
-from cockpit.tui.ending import ended
+from cockpit.tui.ending import ended, last_seen
 from cockpit.tui.host_text import MUTED, label
 from cockpit.tui.state import HostView, RankView, RunView, State
 
@@ -24,7 +24,14 @@ def load_lines(host: HostView, state: State, width: int) -> list[Content]:
     """Two lines for each rank of the host; always at least two."""
     run = state.run
     if run is None:
-        return [Content.assemble(label("Load"), ("no run yet", MUTED)), Content("")]
+        told = "no run yet" if state.looked_at else "· not asked yet"
+        return [Content.assemble(label("Load"), (told, MUTED)), Content("")]
+    if run.running and reach.head_away(state) is not None:
+        told = f"? {last_seen(state)}: {reach.who(state)}"
+        return [
+            Content.assemble(label("Load"), (clean(told), "$text-warning")).truncate(width, ellipsis=True),
+            Content(""),
+        ]
     if run.ready:
         return _ready(host, state, run)
     if not run.running:

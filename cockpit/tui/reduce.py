@@ -59,7 +59,15 @@ def reduce(state: State, fact: f.Fact) -> State:
         case f.ProfileLoaded():
             return _profile(state, fact)
         case f.ProfileFailed(error):
-            return replace(state, profile_error=error)
+            # What was shown was of the profile as it was, and nobody asks its hosts any more.
+            return State(
+                state.name,
+                state.now,
+                state.epoch,
+                state.read_only,
+                profile_error=error,
+                steps=steps.fresh_steps(state.steps),
+            )
         case f.EarlierRead(loads):
             return replace(state, earlier=loads)
         case f.GuardTold():

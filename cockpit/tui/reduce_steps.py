@@ -22,6 +22,11 @@ def forget_failures(steps: tuple[StepView, ...]) -> tuple[StepView, ...]:
     return tuple(StepView(step.name, step.title) if step.state in STOPPED else step for step in steps)
 
 
+def fresh_steps(steps: tuple[StepView, ...]) -> tuple[StepView, ...]:
+    """The steps when nothing is known of any."""
+    return tuple(StepView(step.name, step.title) for step in steps)
+
+
 def change_step(
     steps: tuple[StepView, ...], event: StepChanged, now: float, activity: Activity
 ) -> tuple[StepView, ...]:

@@ -70,8 +70,6 @@ class CockpitScreen(Screen[None]):
             # The app is ending: what is told meanwhile has no place any more.
             return
         names = [host.name for host in after.hosts]
-        if self.is_mounted and after.profile_error and not names:
-            self.query_one("#no-hosts", Static).update(after.profile_error)
         if self.is_mounted and names != [panel.host for panel in self.query(HostPanel)]:
             await self._mount_hosts(names)
 

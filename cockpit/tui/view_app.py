@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Footer
 
@@ -19,6 +19,7 @@ from cockpit.model.errors import CockpitError
 from cockpit.tui.log_desk import LogDesk, short_names
 from cockpit.tui.log_keys import LogHelp
 from cockpit.tui.log_pane import LogPane
+from cockpit.tui.no_colour import PlainApp
 from cockpit.tui.signals import leave_at_signals, redraw_when_resumed
 
 PIPED: Final = Path("-")
@@ -76,7 +77,7 @@ def close_logs(logs: Sequence[Log]) -> None:
             log.intake.close()
 
 
-class ViewApp(App[None]):
+class ViewApp(PlainApp[None]):
     """The log view on local files."""
 
     TITLE = "Spark Cockpit"

@@ -30,7 +30,8 @@ from cockpit.model.facts import (
     Sample,
 )
 from cockpit.model.finding import Confidence, Evidence, Explanation, Finding, Fix, Severity
-from cockpit.model.profile import Fabric, HostSpec, NativeRuntime, Profile, Role, ServeSpec
+from cockpit.model.profile import Fabric, HostSpec, NativeRuntime, Place, Profile, Role, ServeSpec
+from cockpit.model.profile_error import Mistake, ProfileError
 from cockpit.model.progress import Phase, Progress
 from cockpit.model.verdict import Grade, Verdict
 from cockpit.runtime.environment import environment
@@ -351,6 +352,33 @@ class Scene:
         )
         self.samples(45, lambda _second: 71.2, ["spark-1"])
         return self.tell(f.Ticked())
+
+    def unreachable(self) -> Scene:
+        """Neither host was ever reached."""
+        self.tell(f.ProfileLoaded(self.profile))
+        return self.lost(*(host.name for host in self.profile.hosts)).later(5)
+
+    def lost(self, *hosts: str) -> Scene:
+        """The connections to these are gone."""
+        remedy = "Check that the host is up and that `ssh` gets through from here."
+        for host in hosts:
+            why = f"{host} cannot be reached: Connection refused."
+            self.tell(
+                f.LinkChanged(host, LinkView(Link.LOST, self.clock(), None, why, remedy, self.clock() + 15))
+            )
+        return self
+
+    def mistaken(self, count: int = 20) -> Scene:
+        """A profile with mistakes."""
+        place = Place("two.yaml", 1, 1)
+        mistakes = [
+            Mistake(
+                replace(place, line=line),
+                f"hosts[0].name: expected text (put quotes around it), found the number {line}.",
+            )
+            for line in range(1, count + 1)
+        ]
+        return self.tell(f.ProfileFailed(str(ProfileError("two.yaml", mistakes))))
 
 
 def guard(at: float, **changes: Any) -> GuardSeen:

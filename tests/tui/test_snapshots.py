@@ -95,6 +95,22 @@ def test_dead_host(snap_compare: Compare, size: tuple[int, int]) -> None:
     assert snap_compare(Scene().dead_host().app(), terminal_size=size, run_before=settle)
 
 
+def test_unreachable(snap_compare: Compare, size: tuple[int, int]) -> None:
+    """Neither host was ever reached."""
+    assert snap_compare(Scene().unreachable().app(), terminal_size=size, run_before=settle)
+
+
+def test_lost_while_ready(snap_compare: Compare) -> None:
+    """Both hosts are lost: what was known stands with its age."""
+    app = Scene().ready().lost("spark-1", "spark-2").later(75).app()
+    assert snap_compare(app, terminal_size=(120, 40), run_before=settle)
+
+
+def test_mistaken(snap_compare: Compare, size: tuple[int, int]) -> None:
+    """A profile with more mistakes than there is room for."""
+    assert snap_compare(Scene().mistaken().app(), terminal_size=size, run_before=settle)
+
+
 def test_hostile(snap_compare: Compare, size: tuple[int, int]) -> None:
     """Hostile text in every field."""
     assert snap_compare(hostile().app(), terminal_size=size, run_before=settle)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from cockpit.logs.sanitise import clean
+
 if TYPE_CHECKING:
     from cockpit.tui.app import CockpitApp
 
@@ -25,8 +27,13 @@ def stop_answer(app: CockpitApp) -> None:
 
 
 def retry(app: CockpitApp) -> None:
-    """Ask every host now."""
-    app.feed.wake()
+    """Ask every host now; where there is none yet, read the profile again."""
+    if app.state.hosts:
+        app.feed.wake()
+        app.notify("Every host is asked now.", timeout=2, markup=False)
+        return
+    app.notify(clean(f"{app.profile_name} is read again."), timeout=2, markup=False)
+    app.run_worker(app.read_again(), name="profile", group="profile", exclusive=True, exit_on_error=False)
 
 
 def fix(app: CockpitApp) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 def log(app: CockpitApp) -> None:
     """The log."""
     app.show("log", focus=True)
+    if not app.cockpit.lower.shown_logs:
+        app.notify("There is no log yet.", markup=False)
 
 
 def log_next(app: CockpitApp) -> None:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
-from textual.widgets import Input
+from textual.widgets import Input, TextArea
 
 from cockpit.logs.sanitise import clean
-from cockpit.tui import words
-from cockpit.tui.ending import ended
+from cockpit.tui import reach, words
+from cockpit.tui.ending import ended, last_seen
 from cockpit.tui.state import State
+
+if TYPE_CHECKING:
+    from textual.binding import ActiveBinding
+
+    from cockpit.tui.actions import Context
+    from cockpit.tui.app import CockpitApp
 
 
 def header(state: State, width: int) -> Content:
@@ -45,9 +52,11 @@ def _versions(state: State) -> Content:
 
 def _run(state: State, *, named: bool) -> Content:
     run, activity = state.run, state.activity
+    if away := reach.who(state):
+        return _away(state, away)
     doing = f"{activity.verb} {words.coarse(state.now - activity.began)}" if activity.busy else ""
     if state.profile_error:
-        return Content.styled("no profile", "$text-error")
+        return Content.styled("✗ no profile", "$text-error")
     if run is None:
         asked = "no run yet" if state.looked_at else "asking the hosts …"
         return Content.assemble((doing or asked, "$text-accent" if doing else "$muted"))
@@ -63,6 +72,17 @@ def _run(state: State, *, named: bool) -> Content:
     ending = ended(state)
     end = (f"{ending.mark} {ending.words}", ending.style)
     return Content.assemble(name, end, " · ", (doing, "$text-accent")) if doing else Content.assemble(name, end)
+
+
+def _away(state: State, who: str) -> Content:
+    """Who does not answer; what was known of the run is told as that."""
+    run, age = state.run, reach.age(state)
+    known = ""
+    if run is not None:
+        known = f"run {clean(words.run_name(run.id))} {last_seen(state)} · "
+    elif age:
+        known = f"asked {age} ago · "
+    return Content.assemble((known, "$text-warning"), (f"✗ {clean(who)}", "bold $text-error"))
 
 
 class Header(Widget):
@@ -99,38 +119,59 @@ class Footer(Widget):
         """Follow the focus."""
         self.screen.bindings_updated_signal.subscribe(self, lambda _screen: self.refresh())
 
-    def keys(self) -> Iterator[Hint]:
-        """The keys for where the focus is, the most wanted first."""
+    @property
+    def _usage(self) -> Context:
+        return cast("CockpitApp", self.app).usage
+
+    def _hint(self, active: ActiveBinding, context: Context) -> tuple[int, Hint] | None:
+        """A key with its place among the others; None where it is not offered."""
         from cockpit.tui.actions import BY_ID
 
-        ranked: list[tuple[int, str, str, bool]] = []
-        writing = isinstance(self.screen.focused, Input)
-        for number, active in enumerate(self.screen.active_bindings.values()):
+        binding = active.binding
+        ours = binding.action.startswith("app.do(")
+        action = BY_ID.get(binding.action[8:-2]) if ours else None
+        place, usable, constant = 0, active.enabled, False
+        if action is not None:
+            place, usable = action.place(context.state), action.available(context)
+            constant = action.constant and not reach.stuck(context.state)
+            if not place:
+                return None
+            place += 100 if action.where == "app" else 0
+        if not usable and not constant:
+            return None
+        display = binding.key_display or self.app.get_key_display(binding)
+        return place, (display.split(" ")[0], binding.description, usable)
+
+    @property
+    def _writing(self) -> bool:
+        """Whether letters are text where the focus is."""
+        return isinstance(self.screen.focused, Input | TextArea)
+
+    def keys(self) -> Iterator[Hint]:
+        """The keys for where the focus is, the most wanted first."""
+        context = self._usage
+        ranked: list[tuple[int, Hint]] = []
+        for active in self.screen.active_bindings.values():
             binding = active.binding
             if not binding.show or not binding.description:
                 continue
-            ours = binding.action.startswith("app.do(")
-            action = BY_ID.get(binding.action[8:-2]) if ours else None
-            own = action is None or action.where != "app"
-            if action is not None and not active.enabled and not action.constant:
+            if self._writing and not (binding.key in WRITING or "+" in binding.key):
                 continue
-            if writing and not (binding.key in WRITING or "+" in binding.key):
-                continue
-            rank = (action.rank if action else 0) + (0 if own else 100)
-            display = binding.key_display or self.app.get_key_display(binding)
-            ranked.append((rank * 1000 + number, display.split(" ")[0], binding.description, active.enabled))
-        if writing and self.screen.query("PromptPane Input:focus"):
+            hint = self._hint(active, context)
+            if hint is not None:
+                ranked.append(hint)
+        if self._writing and self.screen.query("PromptPane Input:focus"):
             yield "⏎", "send", True
             yield "↑", "earlier", True
-        for _, display, label, enabled in sorted(ranked):
-            yield display, label, enabled
+        yield from (hint for _, hint in sorted(ranked, key=lambda one: one[0]))
 
     def render(self) -> Content:
-        """As many keys as there is room for; help is always among them."""
+        """As many keys as there is room for; help is always among them, where it has a key."""
         width = self.size.width
-        tail = Content.assemble(
-            (" ^p ", "bold $text-accent"), "commands ", (" ? ", "bold $text-accent"), "help "
-        )
+        tail = Content.assemble((" ^p ", "bold $text-accent"), "commands ")
+        active = self.screen.active_bindings.get("question_mark")
+        if active is not None and active.enabled and not self._writing:
+            tail = Content.assemble(tail, (" ? ", "bold $text-accent"), "help ")
         keys = [key for key in self.keys() if key[0] != "?"]
         room = width - tail.cell_length
         chosen = set(_fitting([key for key in keys if key[2]], room))

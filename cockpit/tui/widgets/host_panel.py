@@ -98,6 +98,7 @@ class HostPanel(Vertical, can_focus=True):
         rest = [host_text.gpu_line(host, width), host_text.ray_line(host, state, width)]
         rest += host_text.guard_lines(host, state, width)
         rest += load_text.load_lines(host, state, width)
+        rest += host_text.unasked_lines(host, state, width)
         self.query_one(".rest", Lines).show(newline.join(rest))
         self.query_one(Chart).curve = curve_of(host, state)
 

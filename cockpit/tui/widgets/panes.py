@@ -139,6 +139,23 @@ def host_content(host: HostView, state: State) -> Content:
     return Content("\n").join(parts)
 
 
+def mistakes_content(error: str) -> tuple[str, Content]:
+    """A profile's error as a title and a text: its mistakes counted and numbered, each with its place."""
+    first, *rest = clean(error, multiline=True).split("\n")
+    mistakes = [line.strip() for line in rest if line.startswith("  ")]
+    others = [line for line in rest if not line.startswith("  ")]
+    width = len(str(len(mistakes)))
+    lines = [Content.styled(first, "bold $text-error"), Content("")]
+    for number, line in enumerate(mistakes, 1):
+        place, _, message = line.partition(": ")
+        lines.append(Content.assemble((f"{number:>{width}}  ", "$muted"), (f"{place}  ", "bold"), message))
+    lines += [Content(line) for line in others]
+    told = "Mend it in an editor; r reads it again."
+    return words.plural(len(mistakes), "mistake") if mistakes else "Profile", Content("\n").join(
+        [*lines, Content(""), Content.styled(told, "$muted")]
+    )
+
+
 MARKS = {
     Severity.ERROR: ("✗", "$text-error"),
     Severity.WARNING: ("▲", "$text-warning"),

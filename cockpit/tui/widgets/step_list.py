@@ -14,7 +14,7 @@ from textual.widget import Widget
 
 from cockpit.bringup.events import StepName, StepState
 from cockpit.logs.sanitise import clean
-from cockpit.tui import words
+from cockpit.tui import reach, words
 from cockpit.tui.state import State, StepView
 
 PASSED = frozenset({StepState.DONE, StepState.NOT_NEEDED})
@@ -47,6 +47,8 @@ def note(step: StepView, state: State) -> str:
         return phase_words(state) or "loading"
     if step.state is StepState.WAITING:
         return f"waiting {clean(step.reason)}" if step.reason and len(step.reason) < 18 else "waiting"
+    if step.state is None and reach.stuck(state):
+        return "can't be asked"
     return words.STATE_WORDS[step.state]
 
 
@@ -89,9 +91,17 @@ class StepList(Widget, can_focus=True):
         if running is not None and running is not self._followed:
             self.selected = running
         self._followed = running
+        self._tell_age(state)
         content = self._content()
         if not content.is_same(self._shown):
             self.refresh()
+
+    def _tell_age(self, state: State) -> None:
+        """How old the steps' states are, while nobody answers for them."""
+        age = reach.age(state)
+        subtitle = f"as of {age} ago" if age else ""
+        if subtitle != (self.border_subtitle or ""):
+            self.border_subtitle = subtitle
 
     def watch_selected(self, step: StepName) -> None:
         """Tell who shows details."""
@@ -173,6 +183,8 @@ class StepList(Widget, can_focus=True):
             for step in steps:
                 gap = "" if step.name in short else " "
                 line = Content.assemble(line, gap, self._item(step, long=step.name not in short))
+            if age := reach.age(self.state):
+                line = Content.assemble(line, (f"  as of {age} ago", "$text-warning"))
             if line.cell_length <= width:
                 break
         return line.truncate(width, ellipsis=True)

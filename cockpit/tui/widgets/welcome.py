@@ -1,30 +1,64 @@
-"""What stands where no log is yet: the keys that go on from here."""
+"""What stands where no log is yet: how it is, and the keys that go on from here."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from textual.content import Content
 
+from cockpit.tui import reach
 from cockpit.tui.actions import BY_ID
-from cockpit.tui.state import State
+from cockpit.tui.state import HostView, Link, State
 
 WAYS = ("run_all", "run", "details", "flags")
 """Actions that a newcomer wants first."""
+RESCUES = ("retry", "host_1", "details", "edit_flags", "quit")
+"""Actions that are left while the head does not answer."""
 
 
 def welcome(state: State) -> Content:
     """A few lines on what can be done now; one line while there is nothing to do but wait."""
-    if state.profile is None or state.looked_at is None:
+    if reach.head_away(state) is not None:
+        return _unreachable(state)
+    if state.profile is None:
+        return Content.styled("The profile is being read …", "$muted")
+    if state.looked_at is None:
         return Content.styled("The hosts are being asked how they stand …", "$muted")
     if state.activity.busy or state.run is not None:
         return Content.styled("No log yet.", "$muted")
     if state.read_only:
         return Content.styled("Nothing runs yet. Opened read-only: nothing can be started from here.", "$muted")
     lines = [Content.styled("Nothing runs yet.", "bold"), Content("")]
-    for name in WAYS:
-        action = BY_ID[name]
-        lines.append(
-            Content.assemble(
-                (f"  {action.shown_keys[0]:<4}", "bold $text-accent"), (action.help, "$foreground")
-            )
+    return Content("\n").join(
+        [*lines, *_keys(WAYS), Content(""), Content.styled("← → select a step.", "$muted")]
+    )
+
+
+def _keys(names: Iterable[str]) -> list[Content]:
+    actions = [BY_ID[name] for name in names]
+    return [
+        Content.assemble((f"  {action.shown_keys[0]:<4}", "bold $text-accent"), (action.help, "$foreground"))
+        for action in actions
+    ]
+
+
+def _unreachable(state: State) -> Content:
+    """Who does not answer since when, what is tried next, and the keys that are left."""
+    who = reach.who(state)
+    lines = [Content.styled(f"{who[:1].upper()}{who[1:]}.", "bold $text-error")]
+    width = max(len(host.name) for host in state.hosts)
+    lines += [_host(host, state, width) for host in state.hosts]
+    unseen = state.looked_at is None
+    then = "How the steps and the last run stand is not known." if unseen else "What runs on the hosts goes on."
+    return Content("\n").join([*lines, Content.styled(then, "$muted"), Content(""), *_keys(RESCUES)])
+
+
+def _host(host: HostView, state: State, width: int) -> Content:
+    name = (f"  {host.name:<{width}}  ", "bold")
+    if not reach.away(host):
+        up = host.link.state is Link.UP
+        return Content.assemble(
+            name, ("● answers", "$text-success") if up else ("◐ connecting …", "$text-accent")
         )
-    return Content("\n").join([*lines, Content(""), Content.styled("← → select a step.", "$muted")])
+    told = f"{reach.since(host)}, {reach.next_try(host, state.now)}"
+    return Content.assemble(name, ("✗ ", "$text-error"), told)
