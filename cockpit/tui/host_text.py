@@ -154,7 +154,7 @@ def ray_line(host: HostView, state: State, width: int) -> Line:
             text = text.replace(" GPU", f" of {len(host.sample.gpus)} GPU", 1)
         line = Content.assemble(label("Ray"), (f"{mark} ", style), clean(text))
         if age := reach.age(state):
-            line = Content.assemble(label("Ray"), ("? ", "$text-warning"), f"{clean(text)}, {age} ago")
+            line = Content.assemble(label("Ray"), ("? ", "$text-warning"), f"{age} ago: {clean(text)}")
     elif state.ray_error:
         why = f": {clean(state.ray_error)}" if host is state.hosts[0] else ""
         line = Content.assemble(label("Ray"), ("○ ", MUTED), f"no cluster{why}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from textual.content import Content
 
@@ -12,8 +12,8 @@ from cockpit.tui.state import HostView, Link, State
 
 WAYS = ("run_all", "run", "details", "flags")
 """Actions that a newcomer wants first."""
-RESCUES = ("retry", "host_1", "details", "edit_flags", "quit")
-"""Actions that are left while the head does not answer."""
+RESCUES = {"retry": "Try every host now.", "details": "", "edit_flags": "", "quit": ""}
+"""Actions that are left while the head does not answer, with what they mean then where it is not their help."""
 
 
 def welcome(state: State) -> Content:
@@ -30,15 +30,15 @@ def welcome(state: State) -> Content:
         return Content.styled("Nothing runs yet. Opened read-only: nothing can be started from here.", "$muted")
     lines = [Content.styled("Nothing runs yet.", "bold"), Content("")]
     return Content("\n").join(
-        [*lines, *_keys(WAYS), Content(""), Content.styled("← → select a step.", "$muted")]
+        [*lines, *_keys(dict.fromkeys(WAYS, "")), Content(""), Content.styled("← → select a step.", "$muted")]
     )
 
 
-def _keys(names: Iterable[str]) -> list[Content]:
-    actions = [BY_ID[name] for name in names]
+def _keys(told: Mapping[str, str]) -> list[Content]:
+    actions = [(BY_ID[name], words or BY_ID[name].help) for name, words in told.items()]
     return [
-        Content.assemble((f"  {action.shown_keys[0]:<4}", "bold $text-accent"), (action.help, "$foreground"))
-        for action in actions
+        Content.assemble((f"  {action.shown_keys[0]:<4}", "bold $text-accent"), (words, "$foreground"))
+        for action, words in actions
     ]
 
 
