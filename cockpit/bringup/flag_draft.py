@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cockpit.bringup.profile_edit import own_copy, write_whole
+from cockpit.model.errors import inline
 from cockpit.model.finding import Fix
 from cockpit.model.profile import FlagValue, Profile
 from cockpit.model.profile_edit import ChangeError, changed, difference
@@ -69,7 +70,7 @@ def save(draft: Draft) -> Path:
     path = own_copy(draft.profile)
     if path.read_bytes() != draft.before:
         raise ChangeError(
-            f"{path} was changed by another program since it was read: nothing was written.",
+            f"{inline(path)} was changed by another program since it was read: nothing was written.",
             remedy="Leave without saving and open the editor again.",
         )
     write_whole(path, draft.data)

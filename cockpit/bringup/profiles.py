@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
-from cockpit.model.errors import CockpitError
+from cockpit.model.errors import CockpitError, inline
 from cockpit.model.profile_error import ProfileError, nearest
 
 if TYPE_CHECKING:
     from cockpit.model.profile import Profile
 
 APP = "spark-cockpit"
-_MAX_BYTES = 1024 * 1024
 
 
 class ProfileNotFound(CockpitError):
@@ -30,14 +29,15 @@ class ProfileNotFound(CockpitError):
 
 @dataclass(frozen=True, slots=True)
 class ProfileEntry:
-    """A profile's file. ``source`` is user, shipped or lab; ``error`` says why it can't be used, "" where
-    it can; its name is then the file's."""
+    """A profile's file. ``source`` is user, shipped or lab; ``error`` says why it can't be used, ``fault`` the
+    same in a line, "" where it can; its name is then the file's."""
 
     name: str
     path: Path
     source: str
     description: str = ""
     error: str = ""
+    fault: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The entry as the command line's contract has it."""
@@ -65,20 +65,23 @@ def shipped_folder() -> Path:
 
 def load(path: Path) -> Profile:
     """The profile in the file ``path``. Raises ``ProfileNotFound`` or ``ProfileError``."""
+    from cockpit.model.profile_nodes import MAX_BYTES, too_large
     from cockpit.model.profile_yaml import parse
 
     try:
-        mode = path.stat().st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        found = path.stat()
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
             # A pipe would be waited for.
             raise OSError(errno.EINVAL, "it is not an ordinary file")
         with path.open("rb") as file:
-            data = file.read(_MAX_BYTES)
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ProfileNotFound(
-            f"The profile {path} can't be read: {error.strerror or error}.",
+            f"The profile {inline(path)} can't be read: {error.strerror or error}.",
             remedy="Give the path of a YAML file, or one of the names that `spark-cockpit profiles` lists.",
         ) from error
+    if len(data) > MAX_BYTES:
+        raise too_large(str(path), max(found.st_size, len(data)))
     return parse(data, str(path))
 
 
@@ -107,8 +110,8 @@ def find(name_or_path: str) -> Profile:
     hint = f"Did you mean {close}? " if close else ""
     known = ", ".join(dict.fromkeys(names)) or "none"
     raise ProfileNotFound(
-        f"There is no profile called {name_or_path}.",
-        remedy=f"{hint}There are: {known}. Your own go into {user_folder()}; a path works too.",
+        f"There is no profile called {inline(name_or_path)}.",
+        remedy=inline(f"{hint}There are: {known}. Your own go into {user_folder()}; a path works too."),
     )
 
 
@@ -120,8 +123,10 @@ def listing() -> list[ProfileEntry]:
 def _entry(path: Path, source: str) -> ProfileEntry:
     try:
         profile = load(path)
-    except (ProfileError, ProfileNotFound) as error:
-        return ProfileEntry(_stem(path, source), path, source, error=error.message)
+    except ProfileError as error:
+        return ProfileEntry(_stem(path, source), path, source, error=error.message, fault=error.short)
+    except ProfileNotFound as error:
+        return ProfileEntry(_stem(path, source), path, source, error=error.message, fault=error.message)
     return ProfileEntry(profile.name, path, source, profile.description)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from shlex import quote
 
 from cockpit.bringup.step import Planner, Step
-from cockpit.hosts.quoting import join
+from cockpit.hosts.quoting import command_line, join
 from cockpit.model.command import Command
 from cockpit.model.profile import HostSpec, Profile
 
@@ -60,7 +60,7 @@ def _reach(profile: Profile, host: HostSpec) -> str:
 def _call(command: Command, given: set[str]) -> str:
     missing = [name for name in command.secrets if name not in given]
     needs = "".join(f': "${{{name}:?is needed to {_in_words(command.why)}}}"\n' for name in missing)
-    call = f"{function_name(command.host)} {quote(join(command.remote_argv))}"
+    call = f"{function_name(command.host)} {quote(command_line(command))}"
     comment = f"# {command.host}: {command.why}\n".replace("\n", " ").rstrip() + "\n"
     body = _document(command) if command.stdin else " </dev/null"
     if command.gives:

@@ -11,7 +11,7 @@ from cockpit.bringup.errors import StepFailed, StepUnreachable
 from cockpit.bringup.events import CommandEnded, CommandStarted, Event, StepName
 from cockpit.hosts.errors import CommandFailed, ConnectionLost, HostError, TimedOut, Unreachable
 from cockpit.hosts.host import Host
-from cockpit.hosts.quoting import join
+from cockpit.hosts.quoting import command_line
 from cockpit.model.command import Command, Completed
 from cockpit.model.profile import HostSpec, Profile
 from cockpit.runtime.runtime import Runtime
@@ -78,7 +78,7 @@ class Session:
             self.step,
             message or f"{command.host}: could not {command.why} (exit status {completed.status}).",
             host=command.host,
-            command=join(command.remote_argv),
+            command=command_line(command),
             line=decisive_line(completed),
             remedy=remedy,
         )
@@ -93,7 +93,7 @@ class Session:
             self.step,
             error.message,
             host=command.host,
-            command=join(command.remote_argv),
+            command=command_line(command),
             remedy=error.remedy,
         )
 

@@ -8,9 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-import click
-
-from cockpit.logs.sanitise import clean
+from cockpit.cli.output import name, rewrite, say
 
 MARKS = "◐◓◑◒"
 EVERY = 0.5
@@ -19,9 +17,9 @@ EVERY = 0.5
 @asynccontextmanager
 async def asking(what: str) -> AsyncIterator[None]:
     """``what`` while the block runs: on a terminal a line that moves and goes away in the end, else one plain line."""
-    text = clean(what)
+    text = name(what)
     if not sys.stderr.isatty():
-        click.echo(text, err=True)
+        say(text, err=True)
         yield
         return
     moving = asyncio.create_task(_move(text))
@@ -31,13 +29,13 @@ async def asking(what: str) -> AsyncIterator[None]:
         moving.cancel()
         with suppress(asyncio.CancelledError):
             await moving
-        click.echo("\r\x1b[K", err=True, nl=False)
+        rewrite(err=True)
 
 
 async def _move(text: str) -> None:
     began, turn = time.monotonic(), 0
     while True:
         spent = time.monotonic() - began
-        click.echo(f"\r\x1b[K{MARKS[turn % len(MARKS)]} {text} {spent:.0f} s", err=True, nl=False)
+        rewrite(f"{MARKS[turn % len(MARKS)]} {text} {spent:.0f} s", err=True)
         turn += 1
         await asyncio.sleep(EVERY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import signal
 import sys
 from collections.abc import Coroutine, Iterator
@@ -14,9 +15,9 @@ import click
 from cockpit.bringup.errors import StepError
 from cockpit.bringup.events import Outcome
 from cockpit.bringup.profiles import ProfileNotFound
+from cockpit.cli.output import say
 from cockpit.hosts.errors import AuthenticationFailed, ConnectionLost, HostError, TimedOut, Unreachable
-from cockpit.logs.sanitise import clean
-from cockpit.model.errors import CockpitError, WrongWordError
+from cockpit.model.errors import CockpitError, WrongWordError, inline
 from cockpit.model.profile_error import ProfileError
 
 DONE, FAILED, USAGE, UNREACHABLE, REFUSED, DETACHED = 0, 1, 2, 3, 4, 130
@@ -54,13 +55,15 @@ def leaving() -> Iterator[None]:
     try:
         yield
     except CockpitError as error:
-        click.echo(clean(_in_words(error), multiline=True), err=True)
+        say(_in_words(error), err=True)
         leave(status_of(error))
     except click.ClickException as error:
-        error.show()
+        text = io.StringIO()
+        error.show(file=text)
+        say(text.getvalue(), err=True, nl=False)
         leave(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("\nDetached. What runs on the hosts goes on.", err=True)
+        say("\nDetached. What runs on the hosts goes on.", err=True)
         leave(DETACHED)
     except BrokenPipeError:
         # The reader of a pipe has gone (`spark-cockpit logs … | head`): nothing is left to say to anybody.
@@ -68,8 +71,8 @@ def leaving() -> Iterator[None]:
         leave(DONE)
     except OSError as error:
         # A file or folder of this machine: the disk is full, a path can't be written or read.
-        where = f"{error.filename}: " if error.filename else ""
-        click.echo(clean(f"{where}{error.strerror or error}", multiline=True), err=True)
+        where = f"{inline(error.filename)}: " if error.filename else ""
+        say(f"{where}{error.strerror or error}", err=True)
         leave(FAILED)
 
 

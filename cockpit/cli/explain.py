@@ -11,6 +11,7 @@ from cockpit.bringup.profile_edit import preview
 from cockpit.bringup.profiles import find
 from cockpit.bringup.runs import last_run
 from cockpit.cli import exits, show
+from cockpit.cli.output import name, say
 from cockpit.cli.verbs import session_for
 from cockpit.diagnosis.engine import explain as explain_sources
 from cockpit.diagnosis.sources import Source, collect
@@ -96,4 +97,4 @@ def _write_report(path: Path, found: Explanation, sources: list[Source]) -> None
     from cockpit.diagnosis.report import report
 
     path.write_text(report(found, sources, {}), encoding="utf-8")
-    click.echo(f"The report is in {path}.", err=True)
+    say(f"The report is in {name(path)}.", err=True)

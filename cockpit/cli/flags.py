@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import click
-
 from cockpit.bringup import flag_cache
 from cockpit.bringup.flag_judge import FlagCheck, check_flags, check_offline, schema_for
 from cockpit.bringup.profile_edit import apply_changes, own_copy
 from cockpit.bringup.profiles import find
 from cockpit.cli import exits, show
 from cockpit.cli.asking import asking
+from cockpit.cli.output import name, say
 from cockpit.cli.verbs import session_for
 from cockpit.hosts.errors import HostError
-from cockpit.logs.sanitise import clean
 from cockpit.model.errors import CockpitError
 from cockpit.model.finding import Fix, Problem, profile_fixes
 from cockpit.model.profile import Profile
@@ -60,7 +58,7 @@ async def _judge(name: str, *, deep: bool, trust: tuple[str, ...]) -> tuple[Flag
 
 def _apply(profile: Profile, fixes: list[Fix]) -> None:
     path = own_copy(profile)
-    click.echo(clean(apply_changes(path, fixes), multiline=True), err=True, nl=False)
+    say(apply_changes(path, fixes), err=True, nl=False)
 
 
 async def _list(name: str, word: str, *, as_json: bool, trust: tuple[str, ...]) -> int:
@@ -95,21 +93,21 @@ def _asked(profile: Profile) -> str:
 
 
 def _tell(error: CockpitError) -> None:
-    click.echo(clean(str(error), multiline=True), err=True)
+    say(str(error), err=True)
 
 
 def _show_flags(schema: Schema, found: tuple[Flag, ...], word: str) -> None:
     if len(found) == 1 or (word and found and found[0].name == word.strip("-").replace("_", "-")):
-        click.echo(show.safe(f"--{found[0].name}\n{flag_help(found[0])}"))
+        say(show.safe(f"--{found[0].name}\n{flag_help(found[0])}"))
         found = found[1:]
     width = max((len(flag.name) for flag in found), default=0)
     group = None
     for flag in found:
         if not word and flag.group != group:
             group = flag.group
-            click.echo(f"\n{show.safe(group)}")
-        click.echo(show.safe(f"--{flag.name:<{width}}  {one_line(flag)}"))
-    click.echo(f"vLLM {clean(schema.version)} ({_whose(schema.source)})", err=True)
+            say(f"\n{show.safe(group)}")
+        say(show.safe(f"--{flag.name:<{width}}  {one_line(flag)}"))
+    say(f"vLLM {name(schema.version)} ({_whose(schema.source)})", err=True)
 
 
 def _show(check: FlagCheck, applied: list[Fix], *, as_json: bool) -> None:
@@ -120,7 +118,7 @@ def _show(check: FlagCheck, applied: list[Fix], *, as_json: bool) -> None:
     show.problems(check.problems)
     count = len(check.errors)
     verdict = f"{count} to mend" if count else "no errors"
-    click.echo(f"vLLM {clean(check.vllm)} ({_whose(check.source)}): {verdict}{_others(check.warnings)}")
+    say(f"vLLM {name(check.vllm)} ({_whose(check.source)}): {verdict}{_others(check.warnings)}")
 
 
 def _others(warnings: tuple[Problem, ...]) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-import click
-
 from cockpit.cli import show
+from cockpit.cli.output import say
 
 
 class Progress:
@@ -21,7 +20,7 @@ class Progress:
             return
         self._last = message
         count = f" {done / 1e6:.0f}" + (f" of {total / 1e6:.0f} MB" if total else " MB") if done else ""
-        click.echo(show.safe(message) + count, err=True)
+        say(show.safe(message) + count, err=True)
 
 
 def lab(action: str, *, as_json: bool) -> None:
@@ -32,9 +31,9 @@ def lab(action: str, *, as_json: bool) -> None:
     if as_json:
         show.as_json(info.to_json())
         return
-    click.echo(show.safe(str(info)))
+    say(show.safe(str(info)))
     if action == "down":
-        click.echo("The hosts' runs are gone with them; what the cockpit kept of their logs stays.", err=True)
+        say("The hosts' runs are gone with them; what the cockpit kept of their logs stays.", err=True)
 
 
 def open_lab() -> None:

@@ -10,12 +10,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-import click
-
 from cockpit.bringup.profiles import find
 from cockpit.bringup.session import Session
 from cockpit.bringup.sources import HOST_SPOOL, follower_of, sources_of, spool_of
 from cockpit.cli import exits, show
+from cockpit.cli.output import say
 from cockpit.cli.verbs import session_for
 from cockpit.logs.follow import FollowEvent, Full, Gap, HasRoom, Lost, Resumed, Waiting, follow_spool
 from cockpit.logs.log import Log
@@ -74,7 +73,7 @@ async def logs(
             return exits.DONE
         chosen, whys = await _chosen(session, declared, specs, source)
         for name, why in whys.items():
-            click.echo(f"{name}: {clean(why)}; its log is not shown.", err=True)
+            say(f"{name}: {clean(why)}; its log is not shown.", err=True)
         with contextlib.ExitStack() as stack:
             printing = _Printing(session, stack, raw=raw or save is not None)
             for each in chosen:
@@ -87,7 +86,7 @@ async def logs(
                 await printing.follow(typed, lambda: _chosen(session, declared, specs, source))
             for name, why in (await printing.all(typed)).items():
                 whys[name] = why
-                click.echo(f"{name}: {clean(why)}; shown is what was read before.", err=True)
+                say(f"{name}: {clean(why)}; shown is what was read before.", err=True)
     return exits.UNREACHABLE if whys else exits.DONE
 
 
@@ -165,7 +164,7 @@ def _list(found: tuple[Source, ...]) -> None:
         name = f"{each.name}:{each.run}" if each.run and not each.current else each.name
         size = "" if each.size is None else f"{each.size:>12,} bytes".replace(",", " ")
         grant = f"  can't be read; grant it: {each.grant}" if each.grant else ""
-        click.echo(f"{show.safe(name):<44}{size:>20}  {show.safe(each.path)}{show.safe(grant)}")
+        say(f"{show.safe(name):<44}{size:>20}  {show.safe(each.path)}{show.safe(grant)}")
 
 
 class _Printing:
@@ -231,7 +230,7 @@ class _Printing:
                     for source in await _quietly(choose):
                         new = self.add(source)
                         if new is not None:
-                            click.echo(f"{clean(new.log.name)}: {clean(source.path)} has begun.", err=True)
+                            say(f"{clean(new.log.name)}: {clean(source.path)} has begun.", err=True)
                             group.create_task(self._follow(new, 0))
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
@@ -291,7 +290,7 @@ def _told(printed: Printed, event: FollowEvent) -> None:
         case _:
             words = ""
     if words:
-        click.echo(f"{clean(printed.log.name)}: {clean(words)}", err=True)
+        say(f"{clean(printed.log.name)}: {clean(words)}", err=True)
 
 
 def _typed(since: str | None) -> TypedTime | None:

@@ -92,13 +92,17 @@ def profiles(as_json: bool) -> None:
 
 @cockpit.command()
 @profile_argument
-@click.option("--step", default=None, help="Only this step.")
+@click.option("--step", default=None, help="Only this step, whole.")
+@click.option("--full", is_flag=True, help="Every byte of every script; else a line each.")
 @json_option
-def plan(profile: str, step: str | None, as_json: bool) -> None:
-    """Print every command, as it would run. Touches nothing."""
+def plan(profile: str, step: str | None, full: bool, as_json: bool) -> None:
+    """Print every command, as it would run. Touches nothing.
+
+    Long scripts are named by their length and their sum; --full, --step and --json have them whole.
+    """
     from cockpit.cli.verbs import plan as verb
 
-    verb(profile, step=step, as_json=as_json)
+    verb(profile, step=step, full=full, as_json=as_json)
 
 
 @cockpit.command()
@@ -295,9 +299,11 @@ def completion(shell: str) -> None:
     """Print the shell completion script for SHELL."""
     from click.shell_completion import get_completion_class
 
+    from cockpit.cli.output import script
+
     found = get_completion_class(shell)
     if found is not None:
-        click.echo(found(cockpit, {}, "spark-cockpit", "_SPARK_COCKPIT_COMPLETE").source())
+        script(found(cockpit, {}, "spark-cockpit", "_SPARK_COCKPIT_COMPLETE").source() + "\n")
 
 
 def main() -> None:

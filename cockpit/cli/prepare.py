@@ -13,9 +13,10 @@ from cockpit.bringup.preparation.amounts import amount, duration
 from cockpit.bringup.preparation.preparer import prepare as run
 from cockpit.bringup.preparation.task import Kind, Task, TaskChanged, TaskEvent, TaskProgress, to_json
 from cockpit.cli import exits, show
+from cockpit.cli.output import rewrite, say
 from cockpit.cli.verbs import session_for
 from cockpit.cli.watch import MARKS
-from cockpit.hosts.quoting import join
+from cockpit.hosts.quoting import command_line
 
 
 async def prepare(
@@ -49,7 +50,7 @@ async def prepare(
 
 async def _answered(question: str) -> bool:
     """The answer at the terminal; meanwhile the connections and the lock are kept alive."""
-    click.echo(show.safe(question), nl=False, err=True)
+    say(show.safe(question), nl=False, err=True)
     loop, come = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(sys.stdin, come.set)
     try:
@@ -89,18 +90,18 @@ class _Lines:
     def show(self, tasks: Sequence[Task], notes: Sequence[str]) -> None:
         """Every task with its commands, exactly as they will run."""
         for note in notes:
-            click.echo(f"? {show.safe(note)}")
+            say(f"? {show.safe(note)}")
         for task in tasks:
             self._any = True
             size = f", {amount(task.bytes)}" if task.bytes else ""
-            click.echo(f"○ {task.host}: {show.safe(task.title)}{size}")
+            say(f"○ {task.host}: {show.safe(task.title)}{size}")
             if task.by_hand:
-                click.echo(show.indented(task.by_hand))
+                say(show.indented(task.by_hand))
             for command in task.commands:
-                click.echo(f"    # {command.host}: {show.safe(command.why)}")
-                click.echo(show.indented(join(command.argv) + (" <<'EOF'" if command.stdin else "")))
+                say(f"    # {command.host}: {show.safe(command.why)}")
+                say(show.indented(command_line(command) + (" <<'EOF'" if command.stdin else "")))
                 if command.stdin:
-                    click.echo(show.indented(command.stdin.rstrip("\n") + "\nEOF"))
+                    say(show.indented(command.stdin.rstrip("\n") + "\nEOF"))
 
     def tell(self, event: TaskEvent) -> None:
         """One line for each end of a task; the progress while it lasts."""
@@ -108,24 +109,24 @@ class _Lines:
             case TaskProgress():
                 self._progress(event)
             case TaskChanged() if event.state is StepState.RUNNING:
-                click.echo(f"{MARKS[event.state]} {event.task.host}: {show.safe(event.task.title)}")
+                say(f"{MARKS[event.state]} {event.task.host}: {show.safe(event.task.title)}")
             case TaskChanged() if not self._plan:
                 self._close()
                 first, _, rest = show.safe(event.reason).partition("\n")
-                click.echo(f"{MARKS[event.state]} {event.task.host}: {event.task.kind.value}: {first}")
+                say(f"{MARKS[event.state]} {event.task.host}: {event.task.kind.value}: {first}")
                 if rest:
-                    click.echo(show.indented(rest))
+                    say(show.indented(rest))
 
     def end(self, outcome: Outcome) -> None:
         """The last line."""
         self._close()
         if outcome is Outcome.DETACHED:
-            click.echo("Ended. What has come stays; run it again, and it goes on from there.")
+            say("Ended. What has come stays; run it again, and it goes on from there.")
         elif not self._any:
-            click.echo("Nothing is to be prepared.")
+            say("Nothing is to be prepared.")
         elif not self._plan:
             told = {Outcome.READY: "Prepared.", Outcome.REFUSED: "Something is left to do."}
-            click.echo(told.get(outcome, "Something failed."))
+            say(told.get(outcome, "Something failed."))
 
     def _progress(self, event: TaskProgress) -> None:
         total = f" of {amount(event.total)}" if event.total is not None else ""
@@ -134,14 +135,14 @@ class _Lines:
         doing = f" ({show.safe(event.doing)})" if event.doing else ""
         line = f"  {event.task.host}: {amount(event.done)}{total}{rate}{left}{doing}"
         if sys.stdout.isatty():
-            click.echo(f"\r\x1b[K{line}", nl=False)
+            rewrite(line)
             self._open = True
         elif event.doing != self._said:
             # Without a terminal no bar: what is being done, each once.
             self._said = event.doing
-            click.echo(line)
+            say(line)
 
     def _close(self) -> None:
         if self._open:
-            click.echo("")
+            say("")
             self._open = False

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import click
-
 from cockpit.bringup.events import StepState
 from cockpit.bringup.look import HostSeen, Seen
 from cockpit.bringup.steps import titles
 from cockpit.cli import show
+from cockpit.cli.output import say
 from cockpit.cli.watch import MARKS
 from cockpit.model.facts import Gpu, MemberState
 from cockpit.model.profile import Role
@@ -25,22 +24,20 @@ RAY_WORDS = {
 def show_status(seen: Seen) -> None:
     """Hosts, steps, run."""
     for host in seen.hosts:
-        click.echo(_host(host))
-    click.echo("")
+        say(_host(host))
+    say("")
     for step in seen.steps:
         state = step.report.state
         word = "" if state is StepState.DONE else state.value
         reason = show.safe(step.report.reason).partition("\n")[0]
-        click.echo(
-            f"{MARKS[state]} {titles()[step.name]:<12} {'  '.join(w for w in (word, reason) if w)}".rstrip()
-        )
-    click.echo("")
+        say(f"{MARKS[state]} {titles()[step.name]:<12} {'  '.join(w for w in (word, reason) if w)}".rstrip())
+    say("")
     if seen.run is None:
         head = next((host for host in seen.hosts if host.spec.role is Role.HEAD), None)
         asked = head is None or head.reachable
-        click.echo("No run yet." if asked else "The run is unknown: the head can't be reached.")
+        say("No run yet." if asked else "The run is unknown: the head can't be reached.")
         return
-    click.echo(f"Run {show.safe(seen.run.id)}: {show.safe(seen.run.words)}")
+    say(f"Run {show.safe(seen.run.id)}: {show.safe(seen.run.words)}")
 
 
 def _host(host: HostSeen) -> str:

@@ -18,8 +18,10 @@ from cockpit.bringup.session import Session
 from cockpit.bringup.step import Planner
 from cockpit.bringup.steps import all_steps
 from cockpit.cli import exits, show
+from cockpit.cli.output import name, say, script
 from cockpit.cli.watch import Lines, json_lines
 from cockpit.hosts.errors import HostKeyUnknown
+from cockpit.hosts.quoting import join
 from cockpit.logs.sanitise import clean
 from cockpit.model.profile_error import nearest
 from cockpit.model.verdict import Grade
@@ -39,7 +41,7 @@ def step_name(word: str) -> StepName:
 
 async def ask_on_terminal(key: HostKeyUnknown) -> bool:
     """Show an unknown host key and ask; only where someone sits at a terminal."""
-    click.echo(clean(key.message, multiline=True), err=True)
+    say(key.message, err=True)
     return click.confirm("Trust it, and remember it?", default=False, err=True)
 
 
@@ -63,27 +65,31 @@ def profiles(*, as_json: bool) -> None:
     if as_json:
         show.as_json({"profiles": [entry.to_json() for entry in entries]})
         return
-    width = max((len(entry.name) for entry in entries), default=0)
-    for entry in entries:
-        fault = f"  ✗ {show.safe(entry.error)}" if entry.error else f"  {show.safe(entry.description)}"
-        click.echo(f"{entry.name:<{width}}  {entry.source:<7}{fault}")
+    names = [name(entry.name) for entry in entries]
+    width = max((len(shown) for shown in names), default=0)
+    for entry, shown in zip(entries, names, strict=True):
+        told = f"✗ {name(entry.fault)}" if entry.fault else name(entry.description.partition("\n")[0])
+        say(f"{shown:<{width}}  {entry.source:<7}  {told}".rstrip())
 
 
-def plan(profile: str, *, step: str | None, as_json: bool) -> None:
-    """Every command, as it would run."""
+def plan(profile: str, *, step: str | None, full: bool, as_json: bool) -> None:
+    """Every command, as it would run: of one step whole, of all in short unless they are wanted in full."""
+    from cockpit.cli.planned import plan_json, show_plan
+
     found = find(profile)
     steps = [item for item in all_steps() if step is None or item.name is step_name(step)]
     planned = make_plan(Planner(found, environment(found)), steps)
     if as_json:
-        show.as_json({"steps": show.plan_json(planned)})
+        show.as_json({"steps": plan_json(planned)})
     else:
-        show.planned(planned)
+        more = join(["spark-cockpit", "plan", profile, "--full"])
+        show_plan(planned, full=full or step is not None, more=more)
 
 
 def runbook(profile: str) -> None:
     """The runbook of a profile."""
     found = find(profile)
-    click.echo(make_runbook(Planner(found, environment(found)), all_steps()), nl=False)
+    script(make_runbook(Planner(found, environment(found)), all_steps()))
 
 
 async def check(profile: str, *, measure: bool, as_json: bool, trust: tuple[str, ...]) -> int:
@@ -99,7 +105,7 @@ async def check(profile: str, *, measure: bool, as_json: bool, trust: tuple[str,
     else:
         show.verdicts(verdicts)
         if found.cabling:
-            click.echo("The cabling:\n" + show.indented(found.cabling, "  "))
+            say("The cabling:\n" + show.indented(found.cabling, "  "))
     grades = {verdict.grade for verdict in verdicts}
     if Grade.BLOCKED in grades:
         return exits.REFUSED
@@ -152,7 +158,7 @@ async def prompt(profile: str, text: str | None, *, as_json: bool, trust: tuple[
     if as_json:
         show.as_json(result.to_json())
     else:
-        click.echo(figures(result), err=True)
+        say(figures(result), err=True)
     return exits.DONE
 
 
@@ -171,17 +177,17 @@ class AnswerWriter:
         """Write a piece."""
         if reasoning:
             if not self._reasoning:
-                click.echo("reasoning: ", nl=False, err=True)
+                say("reasoning: ", nl=False, err=True)
             self._reasoning = True
-            click.echo(show.safe(reasoning), nl=False, err=True)
+            say(show.safe(reasoning), nl=False, err=True)
         if text:
             if self._reasoning:
-                click.echo("", err=True)
+                say("", err=True)
                 self._reasoning = False
             self._wrote = True
-            click.echo(show.safe(text), nl=False)
+            say(show.safe(text), nl=False)
 
     def close(self) -> None:
         """End the line."""
         if self._wrote:
-            click.echo("")
+            say("")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 import time
 
-import click
-
 from cockpit.bringup.events import (
     Answered,
     CommandStarted,
@@ -22,7 +20,8 @@ from cockpit.bringup.events import (
 )
 from cockpit.bringup.steps import titles
 from cockpit.cli import show
-from cockpit.hosts.quoting import join
+from cockpit.cli.output import rewrite, say
+from cockpit.hosts.quoting import command_line
 
 MARKS = {
     StepState.DONE: "✓",
@@ -64,7 +63,7 @@ class Lines:
                 self._step(event)
             case CommandStarted() if self.verbose:
                 command = event.command
-                click.echo(show.indented(f"{command.host}: {join(command.remote_argv)}", "    "))
+                say(show.indented(f"{command.host}: {command_line(command)}", "    "))
             case LoadProgress():
                 self._progress(event)
             case Found():
@@ -74,7 +73,7 @@ class Lines:
             case Ended():
                 self._close_answer()
                 run = f" Run {event.run}." if event.run else ""
-                click.echo(ENDS[event.outcome] + run)
+                say(ENDS[event.outcome] + run)
             case _:
                 pass
 
@@ -83,14 +82,14 @@ class Lines:
         if event.state is StepState.RUNNING:
             self._started.setdefault(event.step, time.monotonic())
             if sys.stdout.isatty():
-                click.echo(f"{MARKS[event.state]} {titles()[event.step]:<12} …\r", nl=False)
+                rewrite(f"{MARKS[event.state]} {titles()[event.step]:<12} …")
             return
         took = time.monotonic() - self._started.pop(event.step, time.monotonic())
         first, _, rest = show.safe(event.reason).partition("\n")
         timing = f"  {took:.1f} s" if took >= 0.05 else ""
-        click.echo(f"{MARKS[event.state]} {titles()[event.step]:<12} {first}{timing}")
+        say(f"{MARKS[event.state]} {titles()[event.step]:<12} {first}{timing}")
         if rest:
-            click.echo(show.indented(rest))
+            say(show.indented(rest))
 
     def _progress(self, event: LoadProgress) -> None:
         rank = "" if event.rank is None else f" rank {event.rank}"
@@ -103,17 +102,17 @@ class Lines:
         line = f"  {event.host}{rank}: {event.phase.value}{count}{eta}{detail}"
         if self._last_progress.get((event.host, event.rank)) != line:
             self._last_progress[event.host, event.rank] = line
-            click.echo(line)
+            say(line)
 
     def _answered(self, event: Answered) -> None:
         if not self._answer_open and (event.text or event.reasoning):
-            click.echo("")
+            say("")
             self._answer_open = True
-        click.echo(show.safe(event.reasoning + event.text), nl=False)
+        say(show.safe(event.reasoning + event.text), nl=False)
 
     def _close_answer(self) -> None:
         if self._answer_open:
-            click.echo("")
+            say("")
             self._answer_open = False
 
 

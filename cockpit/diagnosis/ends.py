@@ -11,6 +11,7 @@ from cockpit.diagnosis.candidates import FAR, Attempt, Candidate, hints
 from cockpit.diagnosis.reading import Hit, Reading
 from cockpit.diagnosis.situation import Situation
 from cockpit.diagnosis.sources import EXIT, FACTS, KERNEL, RAY_WORKER, RAYLET, STATUS
+from cockpit.model.errors import inline
 from cockpit.model.finding import Confidence, Evidence, Explanation, Finding, Fix, Severity
 
 _GONE = re.compile(rb"no process|no such process|not running|exited \(|is gone", re.I)
@@ -160,7 +161,7 @@ def no_log(readings: Sequence[Reading]) -> tuple[str, ...]:
         elif b"\0" in head or head.decode("utf-8", "replace").count("\ufffd") * 10 > len(head):
             words.append(f"{source.name} is no text, and so no log.")
         else:
-            words.append(f"{source.name} has no line that is known of vLLM, Ray or a container tool.")
+            words.append(f"{inline(source.name)} has no line that is known of vLLM, Ray or a container tool.")
     return tuple(words)
 
 
@@ -194,7 +195,7 @@ def collect(tried: list[Attempt]) -> tuple[str, ...]:
 
 def unknown(best: Candidate, tried: list[Attempt]) -> tuple[str, ...]:
     """What to collect when the log only says that something ended."""
-    file = best.reading.source.name
+    file = inline(best.reading.source.name)
     text = best.hit.text.strip() if best.hit else ""
     own = best.hit.signature.next if best.hit else ()
     line = best.reading.source.line_of(best.line)

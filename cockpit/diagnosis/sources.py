@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cockpit.diagnosis.unwrap import Data, Unwrapped, of_file, of_path
-from cockpit.model.errors import WrongWordError
+from cockpit.model.errors import WrongWordError, inline
 
 SERVE, RAY_WORKER, RAYLET, CONTAINER, KERNEL = ("serve", "ray-worker", "raylet", "container", "kernel")
 FACTS, STATUS, EXIT, OTHER = ("facts", "ray-status", "exit-status", "other")
@@ -92,13 +92,13 @@ def stdin_source() -> Source:
 
 
 def _of(name: str, host: str, role: str, log: Unwrapped) -> Source:
-    return Source(name, host, role, log.data, log.numbers, f"{name} {log.note}" if log.note else "")
+    return Source(name, host, role, log.data, log.numbers, f"{inline(name)} {log.note}" if log.note else "")
 
 
 def _read(path: Path) -> Unwrapped:
     if not stat.S_ISREG(path.stat().st_mode):
         raise SourceMissingError(
-            f"{path} is no regular file.",
+            f"{inline(path)} is no regular file.",
             remedy="To explain what another program prints, pipe it into: explain -",
         )
     return of_path(path)
@@ -151,12 +151,12 @@ def collect(paths: Iterable[str | Path]) -> list[Source]:
             own = [_source(file, named=not path.is_dir()) for file in found]
         except OSError as error:
             raise SourceMissingError(
-                f"{error.filename or path}: {error.strerror or error}.",
+                f"{inline(error.filename or path)}: {error.strerror or error}.",
                 remedy="Give a log or a folder of logs.",
             ) from error
         if all(source.role in NO_LOGS for source in own):
             raise SourceMissingError(
-                f"{path}: no log in this folder.", remedy="Give a log or a folder of logs."
+                f"{inline(path)}: no log in this folder.", remedy="Give a log or a folder of logs."
             )
         sources += own
     return sources

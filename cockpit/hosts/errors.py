@@ -156,7 +156,7 @@ class ConnectionLost(HostError):
 
     def __init__(self, host: str, why: str, *, command: Command | None = None) -> None:
         doing = f" while it was to {command.why}, and how that ended is unknown" if command else ""
-        what = f" (run was: {quoting.join(command.argv)})" if command else ""
+        what = f" (run was: {quoting.command_line(command)})" if command else ""
         super().__init__(
             host,
             f"the connection is gone{doing}: {why}{what}.",
@@ -171,7 +171,7 @@ class SessionRefused(HostError):
     def __init__(self, host: str, command: Command, why: str) -> None:
         super().__init__(
             host,
-            f"no further session was opened to {command.why}: {why} (not run: {quoting.join(command.argv)}).",
+            f"no further session was opened to {command.why}: {why} (not run: {quoting.command_line(command)}).",
             remedy="Check MaxSessions in the host's sshd_config: the cockpit needs the default of 10.",
         )
         self.command = command
@@ -183,7 +183,7 @@ class TimedOut(HostError):
     def __init__(self, host: str, command: Command, limit: float, *, output: str = "") -> None:
         super().__init__(
             host,
-            f"gave up to {command.why}: not done after {limit:g} s (run was: {quoting.join(command.argv)})."
+            f"gave up to {command.why}: not done after {limit:g} s (run was: {quoting.command_line(command)})."
             + _tail(output),
             remedy="The command was ended on the host. See what it waited for, then try again.",
         )
@@ -199,7 +199,7 @@ class CommandFailed(HostError):
         output = completed.error_text.strip() or ("" if command.gives else completed.text)
         super().__init__(
             command.host,
-            f"failed to {command.why}: status {completed.status} of {quoting.join(command.argv)}."
+            f"failed to {command.why}: status {completed.status} of {quoting.command_line(command)}."
             + _tail(output),
         )
         self.completed = completed

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from cockpit.model.command import Command
+
 
 def quote(word: str) -> str:
     """``word`` as one word of a POSIX shell line. A word with ``=`` is quoted too: at the head of a line it
@@ -23,6 +25,12 @@ def join(argv: Sequence[str]) -> str:
     if any("\0" in word for word in argv):
         raise ValueError("a command's words cannot hold a NUL")
     return " ".join(quote(word) for word in argv)
+
+
+def command_line(command: Command) -> str:
+    """A command as its host runs it, in one line without its standard input: what plans, runbooks, the screen and
+    errors show."""
+    return join(command.remote_argv)
 
 
 # Makes the command leader of a process group of its own, and tells its process id on standard error after a

@@ -5,6 +5,8 @@ happened, on which host, what was run and what to do; it may hold remote text, w
 ``logs.sanitise`` where it is shown.
 """
 
+_BREAKS = {ord("\n"): "␊", ord("\r"): "␍"}
+
 
 class CockpitError(Exception):
     """Anything the cockpit can explain to its user."""
@@ -16,6 +18,12 @@ class CockpitError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message}\n{self.remedy}" if self.remedy else self.message
+
+
+def inline(text: object) -> str:
+    """A name or a value for the middle of a sentence: its line breaks are seen instead of obeyed, so that no
+    name can look like a line of ours. Whatever else is not printable is made visible where it is shown."""
+    return str(text).translate(_BREAKS)
 
 
 class WrongWordError(CockpitError):

@@ -7,8 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cockpit.model.errors import CockpitError
+from cockpit.model.errors import CockpitError, inline
 from cockpit.model.profile import Place
+
+MOST = 40
+"""Mistakes that an error's text tells one by one; the rest are counted."""
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
@@ -29,7 +32,7 @@ class Mistake:
 
     def __str__(self) -> str:
         hint = f" Did you mean `{self.nearest}`?" if self.nearest else ""
-        return f"{self.place}: {self.message}{hint}"
+        return inline(f"{self.place}: {self.message}{hint}")
 
     def to_json(self) -> dict[str, Any]:
         """The mistake as data for ``--json``."""
@@ -43,11 +46,17 @@ class Mistake:
 
 
 class ProfileError(CockpitError):
-    """A profile that can't be used. ``mistakes`` holds all that was found, in the file's order."""
+    """A profile that can't be used. ``mistakes`` holds all that was found, in the file's order; the text tells
+    the first ``MOST``. ``short`` is one line, for lists."""
 
     def __init__(self, file: str, mistakes: Sequence[Mistake]) -> None:
         self.file = file
         self.mistakes = tuple(sorted(mistakes, key=lambda m: (m.place.line, m.place.column)))
-        count = "1 mistake" if len(self.mistakes) == 1 else f"{len(self.mistakes)} mistakes"
-        lines = "\n".join(f"  {mistake}" for mistake in self.mistakes)
-        super().__init__(f"The profile {file} can't be used, it has {count}:\n{lines}")
+        count = "1 mistake" if len(self.mistakes) == 1 else f"{len(self.mistakes):,} mistakes"
+        lines = [f"  {mistake}" for mistake in self.mistakes[:MOST]]
+        left = len(self.mistakes) - len(lines)
+        if left:
+            lines.append(f"  … and {left:,} more: mend these first, and the rest are told then.")
+        super().__init__("\n".join([f"The profile {inline(file)} can't be used, it has {count}:", *lines]))
+        first = next((inline(one.message) for one in self.mistakes), "")
+        self.short = f"{count}: {first}" if len(self.mistakes) == 1 else f"{count}, the first: {first}"

@@ -97,6 +97,12 @@ def compose(data: bytes, file: str) -> tuple[Node | None, list[Mistake]]:
         raise ProfileError(file, [Mistake(Place(file, 1, 1), f"YAML can't be read: {error}.")]) from error
 
 
+def too_large(file: str, size: int) -> ProfileError:
+    """The error for a file of ``size`` bytes, which is more than a profile has."""
+    message = f"A profile has at most {MAX_BYTES:,} bytes; this has {size:,}."
+    return ProfileError(file, [Mistake(Place(file, 1, 1), message)])
+
+
 def scalar_value(text: str) -> ScalarValue:
     """What a plain scalar means in YAML 1.2's core schema."""
     if len(text) <= MAX_DIGITS:
@@ -127,9 +133,7 @@ class _Composer:
 
     def decode(self, data: bytes) -> str:
         if len(data) > MAX_BYTES:
-            self.stop(
-                Place(self.file, 1, 1), f"A profile has at most {MAX_BYTES:,} bytes; this has {len(data):,}."
-            )
+            raise too_large(self.file, len(data))
         try:
             return data.decode("utf-8-sig")
         except UnicodeDecodeError as error:

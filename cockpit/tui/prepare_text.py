@@ -9,7 +9,7 @@ from textual.content import Content
 from cockpit.bringup.events import Outcome, StepState
 from cockpit.bringup.preparation.amounts import amount, duration
 from cockpit.bringup.preparation.task import Task, TaskChanged, TaskEvent, TaskProgress
-from cockpit.hosts.quoting import join
+from cockpit.hosts.quoting import command_line
 from cockpit.logs.sanitise import clean
 
 MARKS = {
@@ -87,7 +87,7 @@ def _task(task: Task, state: StepState, reason: str, seen: Preparing) -> list[Co
     if seen.asked is task:
         for command in task.commands:
             lines.append(Content.styled(f"  # {clean(command.host)}: {clean(command.why)}", "$muted"))
-            lines.append(Content(f"  {clean(join(command.argv))}"))
+            lines.append(Content(f"  {clean(command_line(command))}"))
             script = clean(command.stdin.rstrip("\n"), multiline=True)
             lines += [Content(f"    {line}") for line in script.split("\n") if script]
     return lines

@@ -120,3 +120,29 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     with pytest.raises(ProfileNotFound, match="not an ordinary file"):
         find(str(tmp_path / "pipe.yaml"))
+
+
+@pytest.mark.parametrize("size", [131_073, 3 * 1024 * 1024])
+def test_a_file_that_is_too_large_is_told_with_its_size_and_the_limit(home: Path, size: int) -> None:
+    path = home / "large.yaml"
+    path.write_bytes(b"# " + b"a" * (size - 2))
+    with pytest.raises(ProfileError) as caught:
+        find(str(path))
+    assert f"at most 131,072 bytes; this has {size:,}." in str(caught.value)
+
+
+def test_of_very_many_mistakes_the_first_are_told_and_the_rest_counted(home: Path) -> None:
+    hosts = "".join(f"  - {{name: a{number}, address: 10.0.0.1, role: wrker}}\n" for number in range(200))
+    path = user(home, "many.yaml", "many")
+    path.write_text(f"name: many\nhosts:\n{hosts}runtime: {{kind: native, venv: /v}}\nserve: {{model: /m}}\n")
+    with pytest.raises(ProfileError) as caught:
+        find("many")
+    lines = str(caught.value).splitlines()
+    count = len(caught.value.mistakes)
+    assert count > 200
+    assert lines[0].endswith(f"it has {count} mistakes:")
+    assert lines[1:41] == [f"  {mistake}" for mistake in caught.value.mistakes[:40]]
+    assert lines[41:] == [f"  … and {count - 40} more: mend these first, and the rest are told then."]
+    (entry,) = [one for one in listing() if one.name == "many"]
+    assert "\n" not in entry.fault
+    assert entry.fault.startswith(f"{count} mistakes, the first: ")

@@ -19,7 +19,7 @@ from cockpit.bringup.preparation.task import Task, TaskProgress, Tell
 from cockpit.bringup.session import Session
 from cockpit.hosts.errors import HostError
 from cockpit.hosts.host import Stream
-from cockpit.hosts.quoting import join
+from cockpit.hosts.quoting import command_line
 from cockpit.model.command import Command
 from cockpit.model.profile import HostSpec
 
@@ -158,7 +158,7 @@ class Attempt:
                 self.session.step,
                 f"{self.how.offer.host}: could not {self.how.offer.why}.",
                 host=self.how.offer.host,
-                command=join(self.how.offer.remote_argv),
+                command=command_line(self.how.offer),
                 line=_last(offering.error_text) or _last(output.decode("utf-8", "replace")),
             )
 
@@ -216,7 +216,7 @@ class Attempt:
             self.session.step,
             f"{self.how.take.host}: could not {self.how.take.why} (exit status {status}).",
             host=self.how.take.host,
-            command=join(self.how.take.remote_argv),
+            command=command_line(self.how.take),
             line=_last(said),
             remedy=REMEDIES.get(status, ""),
         )

@@ -12,7 +12,7 @@ from cockpit.bringup.session import Session
 from cockpit.bringup.step import Planner, Report
 from cockpit.bringup.steps.base import StepBase, planner_of
 from cockpit.cluster.environment import environment_for
-from cockpit.hosts.quoting import join
+from cockpit.hosts.quoting import command_line
 from cockpit.model.command import Command
 from cockpit.model.profile import HostSpec, Profile
 from cockpit.runtime.detached import ProcessState
@@ -122,7 +122,7 @@ class Launch(StepBase):
                     self.name,
                     f"{host}: left after the stop: {left.words()}.",
                     host=host,
-                    command=join(completed.command.remote_argv),
+                    command=command_line(completed.command),
                 )
         words = stopped.text.strip().splitlines()
         return Report(StepState.DONE, words[-1] if words else "no run was running")

@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 
 from cockpit.bringup.events import StepName
-from cockpit.hosts.quoting import join
+from cockpit.hosts.quoting import command_line
 from cockpit.logs.sanitise import clean
 from cockpit.model.command import Command
 from cockpit.model.finding import Problem, Severity
@@ -79,7 +79,7 @@ def step_content(step: StepView, state: State, planned: Planned | None, undo: Se
 
 def _command(command: Command) -> list[Content]:
     head = Content.assemble((f"  {command.host}", "bold $text-primary"), (f"  {clean(command.why)}", "$muted"))
-    lines = [head, block(f"$ {join(command.argv)}", "    ")]
+    lines = [head, block(f"$ {command_line(command)}", "    ")]
     if command.stdin:
         lines.append(block(command.stdin, "    │ "))
     return lines
@@ -97,7 +97,7 @@ def _ran(view: CommandView) -> list[Content]:
     good = completed.status == 0
     head.append((f"exit status {completed.status}", "$text-success" if good else "$text-error"))
     head.append((f"  {words.span(completed.seconds)}", "$muted"))
-    lines = [Content.assemble(*head), block(f"$ {join(command.argv)}", "    ").stylize("$muted")]
+    lines = [Content.assemble(*head), block(f"$ {command_line(command)}", "    ").stylize("$muted")]
     lines += [block(text, "    ") for text in (completed.text, completed.error_text) if text.strip()]
     return lines
 
