@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import floor
 
-from cockpit.diagnosis.flag_names import choice, meant
+from cockpit.diagnosis.flag_names import choice, choices_of, listed, meant
 from cockpit.diagnosis.reading import Hit
 from cockpit.diagnosis.situation import UNIFIED, Situation
 
@@ -26,7 +26,16 @@ Rule = Callable[[Hit, Situation], Told]
 def adjusted(hit: Hit, facts: Situation) -> Told:
     """What the signature's rule says; without a rule its own words."""
     rule = RULES.get(hit.signature.adjust)
-    return rule(hit, facts) if rule else Told()
+    told = rule(hit, facts) if rule else Told()
+    return replace(told, words={**_choices(hit), **told.words})
+
+
+def _choices(hit: Hit) -> dict[str, str]:
+    """The words of a message that lists what may be chosen: the list, and the choice that was meant."""
+    value, choices = hit.parts.get("value", ""), choices_of(hit.parts.get("choices", ""))
+    right = choice(value, choices)
+    meant_words = f"; {right} is meant, it seems" if right else ""
+    return {"choices": listed(value, choices), "right": right, "meant": meant_words}
 
 
 def _number(text: str | None) -> float:
@@ -34,6 +43,10 @@ def _number(text: str | None) -> float:
         return float(text or "")
     except ValueError:
         return 0.0
+
+
+_DRIVERS = 1.0
+"""GiB of a GPU that the driver and CUDA's context take where nothing else runs."""
 
 
 def _unified(total: float, facts: Situation) -> bool:
@@ -51,7 +64,9 @@ def _free_memory(hit: Hit, facts: Situation) -> Told:
     unified = _unified(total, facts)
     share = free / total if total else 0.0
     fits = _share(min(share - 0.02, 0.8 if unified else 0.95))
-    return Told("unified" if unified else "", {"held": f"{max(0.0, total - free):.1f}", "fits": fits})
+    held = max(0.0, total - free)
+    variant = "unified" if unified else "alone" if held < _DRIVERS and total else ""
+    return Told(variant, {"held": f"{held:.1f}", "fits": fits})
 
 
 def _cuda_oom(hit: Hit, facts: Situation) -> Told:
@@ -78,7 +93,10 @@ def _lower_util(_hit: Hit, facts: Situation) -> Told:
 
 
 def _kv_fits(hit: Hit, _facts: Situation) -> Told:
-    return Told("" if hit.parts.get("fits", "0") != "0" else "nothing")
+    if hit.parts.get("fits", "0") == "0":
+        return Told("nothing")
+    rounded = hit.parts.get("needed") == hit.parts.get("left") or _number(hit.parts.get("needed")) < 0.1
+    return Told("rounded" if rounded else "")
 
 
 def _disk_path(hit: Hit, _facts: Situation) -> Told:
@@ -105,25 +123,44 @@ def _unknown_flag(hit: Hit, _facts: Situation) -> Told:
 
 
 def _flag_name(hit: Hit, _facts: Situation) -> Told:
-    flag = hit.parts.get("flag", "")
-    choices = re.findall(r"'([^']+)'|([\w.]+)", hit.parts.get("choices", ""))
-    right = choice(hit.parts.get("value", ""), [quoted or bare for quoted, bare in choices])
-    words = {
-        "name": flag.lstrip("-"),
-        "right": right,
-        "meant": f"; {right} is meant, it seems" if right else "",
-    }
-    return Told("", words)
+    return Told("", {"name": hit.parts.get("flag", "").lstrip("-")})
 
 
-def _choices(hit: Hit, _facts: Situation) -> Told:
-    choices = hit.parts.get("choices", "").strip(" {}\"'")
-    return Told("", {"choices": choices[:300] or "its own list"})
+_SHARE = "gpu_memory_utilization"
+_BOUND = re.compile(r"(?P<which>less|greater) than (?P<equal>or equal to )?(?P<bound>-?\d+(?:\.\d+)?)$")
 
 
-def _pydantic_field(hit: Hit, _facts: Situation) -> Told:
-    name = hit.parts.get("field", "").replace("_", "-")
-    return Told("", {"flag": f"--{name}" if name else "an argument"})
+def _pydantic_field(hit: Hit, facts: Situation) -> Told:
+    """The value that the message itself allows: the bound that was passed, or the choice that was meant."""
+    field, why = hit.parts.get("field", ""), hit.parts.get("why", "")
+    name = field.replace("_", "-")
+    words = {"flag": f"--{name}" if name else "an argument", "name": name}
+    allowed = _allowed(hit.parts.get("value", ""), why, facts) if field == _SHARE else _bound(why)
+    if not allowed and "Input should be '" in why:
+        allowed = choice(hit.parts.get("value", "").strip("'\""), choices_of(why.split("be ", 1)[1]))
+    if not allowed or "." in field or (facts.args and field not in facts.args):
+        return Told("", words)
+    return Told("allowed", {**words, "allowed": allowed})
+
+
+def _allowed(value: str, why: str, facts: Situation) -> str:
+    """A share of memory in place of one out of bounds: per cent as a share, else what most hosts can give."""
+    most = 0.8 if facts.unified else 0.9
+    share = _number(value) / 100 if 2 < _number(value) <= 100 else most
+    return f"{min(share, most):g}" if _BOUND.search(why) else ""
+
+
+def _bound(why: str) -> str:
+    match = _BOUND.search(why)
+    if match is None:
+        return ""
+    if match["equal"]:
+        return match["bound"]
+    return (
+        str(int(match["bound"]) + (1 if match["which"] == "greater" else -1))
+        if match["bound"].isdecimal()
+        else ""
+    )
 
 
 def _model_path(hit: Hit, facts: Situation) -> Told:
@@ -219,7 +256,6 @@ RULES: dict[str, Rule] = {
     "api_port": _api_port,
     "backend_given": _backend_given,
     "backend_name": _backend_name,
-    "choices": _choices,
     "config_path": _config_path,
     "cuda_oom": _cuda_oom,
     "disk_path": _disk_path,

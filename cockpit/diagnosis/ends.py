@@ -47,7 +47,7 @@ def without_fault(tried: list[Attempt], hosts: Mapping[str, str], facts: Situati
         found = findings.of_hit(first, tried, hosts, facts, also=also)
         return Explanation("stalled", (found,), stalled.signature.next)
     if stopped:
-        return Explanation("stopped")
+        return Explanation("stopped", _stops(tried, hosts, facts))
     killed = _killed(tried)
     if killed is not None:
         return Explanation("failed", (killed,), _ended_silently(tried))
@@ -65,6 +65,13 @@ def without_fault(tried: list[Attempt], hosts: Mapping[str, str], facts: Situati
     if names:
         return Explanation("loading")
     return Explanation("unknown", next=collect(tried))
+
+
+def _stops(tried: list[Attempt], hosts: Mapping[str, str], facts: Situation) -> tuple[Finding, ...]:
+    """The line in which the first sign of a stop stands, as a note."""
+    signs = [hit for one in tried if one.serves for hit in one.hits if hit.signature.role == "stop"]
+    first = min(signs, key=lambda hit: (hit.head.time or "~", hit.source, hit.line))
+    return (findings.of_hit(first, tried, hosts, facts, severity=Severity.NOTE),)
 
 
 _LOADING = re.compile(

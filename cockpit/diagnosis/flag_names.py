@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
+
+MOST, SHOWN = 10, 6
+"""A list of more than ``MOST`` choices is told by ``SHOWN`` of them."""
 
 _FLAGS = (
     "api-key async-scheduling attention-backend attention-config block-size calculate-kv-scales chat-template "
@@ -35,3 +39,16 @@ def choice(value: str, choices: list[str]) -> str:
     """The choice that is closest to ``value``, "" when none is close."""
     close = difflib.get_close_matches(value, choices, 1, 0.7)
     return close[0] if close else ""
+
+
+def choices_of(text: str) -> list[str]:
+    """The words of a list of choices as Python or argparse prints it."""
+    return [quoted or bare for quoted, bare in re.findall(r"""['"]([^'"]+)['"]|([\w.+-]+)""", text)]
+
+
+def listed(value: str, choices: list[str]) -> str:
+    """The choices as words of a sentence: of a long list those nearest to ``value``."""
+    if len(choices) <= MOST:
+        return ", ".join(choices) or "its own list"
+    near = difflib.get_close_matches(value, choices, SHOWN, 0.0)
+    return f"{', '.join(near)} and {len(choices) - len(near)} more"

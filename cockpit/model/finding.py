@@ -95,6 +95,11 @@ class Explanation:
     findings: tuple[Finding, ...] = ()
     next: tuple[str, ...] = ()
 
+    @property
+    def fault(self) -> bool:
+        """Whether something is wrong; notes alone (an operator's stop) are no fault."""
+        return any(finding.severity is not Severity.NOTE for finding in self.findings)
+
     def to_json(self) -> dict[str, Any]:
         """The explanation as the command line's contract has it."""
         return {

@@ -34,7 +34,7 @@ class Attention:
     def follow(self, state: State) -> None:
         """A cause when it is found, the step that failed, the test prompt's answer, the new run's log."""
         self._profile(state)
-        caused = bool(state.explanation and state.explanation.findings)
+        caused = state.explanation is not None and state.explanation.fault
         found = caused or bool(state.refused) or bool(state.blocked)
         if found and not self._had_finding:
             self._app.show("why", focus=not self._app.cockpit.lower.writing)

@@ -23,7 +23,7 @@ def ended(state: State) -> Ending:
     run, told = state.run, state.explanation
     status = None if run is None else run.exit_status
     code = "no exit status" if status is None else f"exit status {status}"
-    if told is not None and told.findings:
+    if told is not None and told.fault:
         return Ending("✗", "$text-error", f"failed, {code}")
     if told is not None and told.status == "stopped":
         return Ending("○", "$muted", f"was stopped, {code}")

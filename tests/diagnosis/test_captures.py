@@ -6,6 +6,7 @@ import pytest
 
 from cockpit.diagnosis.engine import explain
 from cockpit.diagnosis.sources import collect
+from cockpit.model.finding import Evidence, Severity
 
 CAPTURES = Path(__file__).parent.parent / "data" / "captures"
 HOSTS = {
@@ -75,7 +76,7 @@ def test_fault(name: str, status: str, kind: str, line: int, host: str) -> None:
 @pytest.mark.parametrize(("name", "status"), HEALTHY, ids=[row[0] for row in HEALTHY])
 def test_no_fault(name: str, status: str) -> None:
     told = explain(collect([CAPTURES / name]), HOSTS)
-    assert (told.status, told.findings) == (status, ())
+    assert (told.status, told.fault) == (status, False)
 
 
 def test_the_seed_case_has_the_one_flag_as_its_fix() -> None:
@@ -89,7 +90,13 @@ def test_both_ranks_of_a_stopped_launch_are_no_fault() -> None:
     told = explain(
         collect([CAPTURES / "gpu" / "mp_nnodes_rank0.log", CAPTURES / "gpu" / "mp_nnodes_rank1.log"])
     )
-    assert (told.status, told.findings) == ("stopped", ())
+    assert (told.status, told.fault) == ("stopped", False)
+
+
+def test_an_operators_stop_is_shown_by_its_line() -> None:
+    path = CAPTURES / "gpu" / "stop_sigint_during_load.log"
+    (note,) = explain(collect([path]), HOSTS).findings
+    assert (note.severity, note.evidence) == (Severity.NOTE, (Evidence(str(path), 100, "KeyboardInterrupt"),))
 
 
 def test_numbers_of_the_message_stand_in_the_fix() -> None:

@@ -117,7 +117,8 @@ def test_the_operators_stop_while_loading_is_no_fault() -> None:
     log = Log().start().load().traceback(ENGINE, "KeyboardInterrupt")
     log.traceback(ENGINE, "ray.exceptions.ActorHandleNotFoundError: not valid", source="ray_executor_v2.py:541")
     log.engine_failed()
-    assert ask(log.source()) == Explanation("stopped")
+    told = ask(log.source())
+    assert (told.status, told.fault) == ("stopped", False)
 
 
 def test_a_stop_after_the_failure_does_not_hide_it() -> None:

@@ -72,7 +72,7 @@ def title(state: State) -> str:
         return "Why it was refused"
     if state.blocked:
         return "What stands in the way"
-    if found is None or not found.findings:
+    if found is None or not found.fault:
         return "Why"
     return f"Why it failed · {found.findings[0].confidence.value}"
 
