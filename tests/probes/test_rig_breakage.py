@@ -233,3 +233,52 @@ async def test_a_host_that_is_off_is_unknown_and_the_other_is_asked(plain_rig: R
     assert found["reach"].grade is Grade.BLOCKED
     with pytest.raises(KeyError):
         await look(plain_rig, "connect")
+
+
+async def test_shared_memory_that_is_too_small(plain_rig: Rig) -> None:
+    worker = plain_rig.hosts["spark-2"]
+    with pytest.raises(KeyError):
+        await look(plain_rig, "limits")
+    worker.exec(["mount", "-o", "remount,size=64m", "/dev/shm"])
+    try:
+        found = (await look(plain_rig, "limits"))["limits"]
+    finally:
+        worker.exec(["mount", "-o", "remount,size=50%", "/dev/shm"])
+    assert (found.grade, found.hosts) == (Grade.SLOW, ("spark-2",))
+    assert "can hold 64 MiB" in found.observed
+
+
+HUB = ".cache/huggingface/hub/models--Qwen--Qwen3"
+
+
+async def test_a_model_in_a_cache_that_the_runtime_does_not_read(plain_rig: Rig, tmp_path: Path) -> None:
+    """The runtime is told another cache; the user's own has the model."""
+    for host in plain_rig.hosts.values():
+        make_model(host, 1_000_000)
+        lay = (
+            f"mkdir -p ~/venv/bin ~/{HUB}/refs ~/{HUB}/snapshots && ln -sf /usr/bin/python3 ~/venv/bin/python && "
+            f"cp -r {FOLDER} ~/{HUB}/snapshots/c0ffee && printf c0ffee >~/{HUB}/refs/main"
+        )
+        host.exec(["sh", "-c", lay], user="aurora")
+    hosts = [
+        {"name": host.name, "address": host.name, "role": "worker" if index else "head",
+         "fabric": {"address": host.fabric, "interface": FABRIC}}
+        for index, host in enumerate(plain_rig.hosts.values())
+    ]  # fmt: skip
+
+    async def told(env: dict[str, str]) -> Verdict:
+        text = {
+            **{"name": "cache", "ssh": {"config": str(plain_rig.ssh_config)}, "hosts": hosts},
+            **{"runtime": {"kind": "native", "venv": "~/venv", "env": env}, "serve": {"model": "Qwen/Qwen3"}},
+        }
+        profile = tmp_path / "cache.yaml"
+        profile.write_text(json.dumps(text))
+        (verdict,) = (await on_rig(plain_rig, profile))["model"]
+        return verdict
+
+    fine = await told({})
+    assert (fine.grade, fine.hosts) == (Grade.READY, ("spark-1", "spark-2")), fine
+    away = await told({"HF_HOME": "/home/aurora/other"})
+    assert (away.grade, away.hosts) == (Grade.SLOW, ("spark-1", "spark-2")), away
+    assert f"is on this host in /home/aurora/{HUB}" in away.observed
+    assert "runtime.env.HF_HOME: /home/aurora/.cache/huggingface" in away.remedy
