@@ -201,7 +201,8 @@ def test_without_rsync_it_goes_by_tar(plain_rig: Rig, profile: Path, cockpit: Co
 def test_what_can_not_be_copied_is_said(plain_rig: Rig, profile: Path, cockpit: Cockpit) -> None:
     head, worker = plain_rig.hosts.values()
     nowhere = cockpit("prepare", profile, "--only", "model", "--yes", "--json")
-    assert "complete on no host" in str(events(nowhere, "plan")[0]["notes"])
+    assert (nowhere.status, ended(nowhere)) == (4, {"model:spark-1": "refused"}), nowhere.out
+    assert "--local-dir " in str(events(nowhere, "task")[-1]["reason"])
     make_model(head, 3_000_000)
     worker.exec(["sh", "-c", "mkdir -p /home/aurora/models && chown root /home/aurora/models"])
     answer = cockpit("prepare", profile, "--only", "model", "--yes", "--json")
