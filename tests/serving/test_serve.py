@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
-import os
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -65,11 +65,11 @@ def test_a_second_launch_finds_the_first(serving: Serving) -> None:
 
 
 def test_the_launch_holds_no_lock(serving: Serving) -> None:
-    with open(serving.state / "runs" / "lock", "wb") as lock:  # noqa: PTH123
-        os.set_blocking(lock.fileno(), False)
-        import fcntl
-
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with (serving.state / "runs" / "lock").open("wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pytest.fail("somebody still holds the lock of the runs")
 
 
 def test_the_run_is_seen_running_with_its_log(serving: Serving) -> None:

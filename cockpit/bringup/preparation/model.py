@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from cockpit.bringup.errors import StepError, StepFailed
@@ -66,9 +65,9 @@ class ModelCopy(Task):
                 host=self.host,
                 remedy=f"Where {self.source} has the same: get the model anew there (hf download).",
             )
-        await self._complete(session)
+        seen = await self._complete(session)
         summed = f", {found.summed} by the hub's sums" if found.summed else ""
-        return f"{len(self.entries)} files are the same as on {self.source}{summed}"
+        return f"{len(self.entries)} files are the same as on {self.source}{summed}{seen}"
 
     async def _compare(self, session: Session, tell: Tell) -> Compared:
         spec = session.profile.host(self.host)
@@ -96,20 +95,23 @@ class ModelCopy(Task):
             )
         return found
 
-    async def _complete(self, session: Session) -> None:
-        """What the runtime itself sees there decides."""
+    async def _complete(self, session: Session) -> str:
+        """What the runtime itself sees there decides; in words where it could not be asked."""
         spec = session.profile.host(self.host)
         completed = await session.ask(environment_command(session.profile, session.runtime, spec))
-        with suppress(ValueError):
+        try:
             model = parse_environment(completed.stdout).model
-            if not model.complete:
-                raise StepFailed(
-                    session.step,
-                    f"{self.host}: the files are the same as on {self.source}, and not complete for vLLM.",
-                    host=self.host,
-                    line=", ".join(model.names),
-                    remedy=f"See `spark-cockpit check {session.profile.name}`.",
-                )
+        except ValueError:
+            return "; whether they are complete for vLLM could not be asked there: see `spark-cockpit check`"
+        if not model.complete:
+            raise StepFailed(
+                session.step,
+                f"{self.host}: the files are the same as on {self.source}, and not complete for vLLM.",
+                host=self.host,
+                line=", ".join(model.names),
+                remedy=f"See `spark-cockpit check {session.profile.name}`.",
+            )
+        return ""
 
 
 async def model_tasks(session: Session, asked: Asked) -> tuple[list[Task], list[str]]:
