@@ -22,6 +22,7 @@ from cockpit.diagnosis.candidates import (
     names_of,
     of_launch,
 )
+from cockpit.diagnosis.launches import launches, read_of, together
 from cockpit.diagnosis.reading import Reading, read
 from cockpit.diagnosis.situation import Situation, situation
 from cockpit.diagnosis.sources import NO_LOGS, Source
@@ -34,11 +35,13 @@ def explain(sources: Sequence[Source], hosts: Mapping[str, str] = _NO_HOSTS) -> 
     """What the logs of a launch say. ``hosts`` maps a cluster address to the host's name.
 
     With several attempts in a log (a restart loop) the last one is explained; as long as it has neither
-    come up nor failed, the one before.
+    come up nor failed, the one before. Logs of several launches are explained launch by launch.
     """
     logs = apart([source for source in sources if source.role not in NO_LOGS])
     readings = [read(source, index) for index, source in enumerate(logs)]
-    told = ends.told_mixed(_of_logs(readings, hosts), readings)
+    each = [(one, ends.told_mixed(_of_logs(one.readings, hosts), one.readings)) for one in launches(readings)]
+    told = together(each) if len(each) > 1 else each[0][1]
+    told = replace(told, read=tuple(read_of(readings, each)))
     told = measured.told_with(told, sources, weights=ends.loads_weights(readings))
     told = stacks.told_with(told, sources)
     return replace(told, next=(*told.next, *(source.note for source in sources if source.note)))

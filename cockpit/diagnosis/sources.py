@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +36,11 @@ _SKIPPED = {
     ".zst",
     ".idx",
 }
+
+
+_SERVES = re.compile(rb"non-default args: \{|\((?:APIServer|EngineCore\w*) pid=\d+\)")
+"""What only the log of ``vllm serve`` has, whatever the file is named."""
+_HEAD = 1 << 20
 
 
 class SourceMissingError(WrongWordError):
@@ -130,7 +136,9 @@ def _source(file: Path, *, named: bool) -> Source:
     role = role_of(file.name)
     if role == OTHER and not named:
         return Source(str(file), host, OTHER, b"")
-    return _of(str(file), host, SERVE if role == OTHER else role, _read(file))
+    log = _read(file)
+    serve = role == OTHER or (role != CONTAINER and _SERVES.search(log.data[:_HEAD]))
+    return _of(str(file), host, SERVE if serve else role, log)
 
 
 def collect(paths: Iterable[str | Path]) -> list[Source]:

@@ -87,13 +87,36 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """A log that was read: its ``role`` as ``diagnosis.sources`` has it, the launch that it belongs to (from 1, the
+    newest first; None where it tells of no single one), and how that one went."""
+
+    file: str
+    role: str
+    host: str
+    launch: int | None
+    status: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The log as the command line's contract has it."""
+        return {
+            "file": self.file,
+            "role": self.role,
+            "host": self.host or None,
+            "launch": self.launch,
+            "status": self.status,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """What the logs say. ``status`` is failed, stalled, loading, ok, stopped or unknown; ``next`` is what to
-    collect or try when the logs don't tell. The best finding comes first."""
+    collect or try when the logs don't tell; ``read`` is which logs were read. The best finding comes first."""
 
     status: str
     findings: tuple[Finding, ...] = ()
     next: tuple[str, ...] = ()
+    read: tuple[Read, ...] = field(default=(), compare=False)
 
     @property
     def fault(self) -> bool:
@@ -106,6 +129,7 @@ class Explanation:
             "status": self.status,
             "findings": [finding.to_json() for finding in self.findings],
             "next": list(self.next),
+            "read": [one.to_json() for one in self.read],
         }
 
 

@@ -221,3 +221,16 @@ def test_what_is_no_log_is_said(data: bytes, words: str, tmp_path: Path) -> None
     told = explain(collect([tmp_path / "a.log"]))
     assert told.status == "unknown"
     assert words in told.next[0]
+
+
+def test_a_serve_log_is_one_whatever_its_name(tmp_path: Path) -> None:
+    for name in ("journal.log", "killed_raylet.log", "a-worker-1.txt"):
+        (tmp_path / name).write_text("\n".join(_serve()))
+    (tmp_path / "kernel.log").write_text("Nov 30 20:00:10 spark-1 kernel: x\n")
+    roles = {Path(one.name).name: one.role for one in collect([tmp_path])}
+    assert roles == {
+        "journal.log": SERVE,
+        "killed_raylet.log": SERVE,
+        "a-worker-1.txt": SERVE,
+        "kernel.log": KERNEL,
+    }
