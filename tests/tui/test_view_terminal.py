@@ -30,6 +30,14 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         shell.close()
 
 
+def left(shell: Shell, *words: bytes) -> None:
+    """The terminal's own screen is back, and the shell asks for its next line."""
+    shell.until(
+        lambda text: all(word in text.rpartition(LEFT)[2] for word in (*words, b"shell> ")) and LEFT in text,
+        "left in order",
+    )
+
+
 def as_it_was(shell: Shell) -> None:
     """The shell's terminal takes whole lines and echoes them."""
     shell.type(b"stty -a | tr '\\n' ' '; echo\n")
@@ -47,12 +55,12 @@ def test_suspended_and_resumed(shell: Shell, key: bytes, drawn: bytes) -> None:
         shell.type(key)
         shell.until(lambda text: drawn in text, "the help or the prompt")
     shell.type(b"\x1a")
-    shell.until(lambda text: LEFT in text and b"Stopped" in text, "suspended")
+    left(shell, b"Stopped")
     as_it_was(shell)
     shell.type(b"fg\n")
     shell.until(lambda text: drawn in text, "all drawn again")
     os.kill(shell.children()[0], signal.SIGTERM)
-    shell.until(lambda text: LEFT in text, "left")
+    left(shell)
     as_it_was(shell)
 
 
@@ -60,5 +68,5 @@ def test_suspended_and_resumed(shell: Shell, key: bytes, drawn: bytes) -> None:
 def test_ended_by_a_signal_the_terminal_is_given_back(shell: Shell, ended: signal.Signals) -> None:
     shell.seen.clear()
     os.kill(shell.children()[0], ended)
-    shell.until(lambda text: LEFT in text and b"gave 0" in text, "left in order")
+    left(shell, b"gave 0")
     as_it_was(shell)
