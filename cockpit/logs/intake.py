@@ -59,16 +59,17 @@ class Intake:
         status = path.stat()
         return cls(path, total=status.st_size, changed_at=status.st_mtime)
 
-    def words(self) -> str:
-        """How it stands, for the screen."""
+    def words(self) -> tuple[str, ...]:
+        """How it stands, for the screen: in full, and shorter."""
         size = f"{self.size:,} bytes"
         if self.fault:
-            return f"{self.fault}; {size} of it"
+            return f"{self.fault}; {size} of it", self.fault, f"{size} of it"
         if self.ended:
-            return f"unpacked, {size}" if self.packed else f"read to its end, {size}"
+            return (f"unpacked, {size}" if self.packed else f"read to its end, {size}"), size
         if self.packed and self.total:
-            return f"unpacking {100 * self.taken / self.total:.0f} %, {size} so far"
-        return f"{'unpacking' if self.packed else 'reading'}, {size} so far"
+            share = f"unpacking {100 * self.taken / self.total:.0f} %"
+            return f"{share}, {size} so far", share
+        return f"{'unpacking' if self.packed else 'reading'}, {size} so far", size
 
     @property
     def marks(self) -> tuple[Mark, ...]:

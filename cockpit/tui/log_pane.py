@@ -7,15 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final
 
-from rich.segment import Segment
 from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.strip import Strip
-from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from cockpit.logs.detail import whole_record
@@ -24,11 +21,12 @@ from cockpit.logs.layout import cells_of
 from cockpit.logs.lines import Place
 from cockpit.logs.log import Log
 from cockpit.logs.pattern import PatternError
-from cockpit.logs.sanitise import clean, steady
+from cockpit.logs.sanitise import clean
 from cockpit.logs.search import Query
 from cockpit.logs.times import last_time, time_at, time_near, year_of
 from cockpit.logs.typed import read_time
 from cockpit.tui.log_set import FILTER, LogSet
+from cockpit.tui.log_status import Part, StatusLine, clipped, part
 from cockpit.tui.log_view import LogView
 
 MOST_COPIED: Final = 1024 * 1024
@@ -73,27 +71,6 @@ def read_filter(text: str) -> Filter:
     invert = words.startswith("!") and len(words) > 1
     query = read_query(words[1:] if invert else words) if words else None
     return Filter(query, invert, frozenset(processes), frozenset(ranks), level, address)
-
-
-class StatusLine(Widget):
-    """One line of words, painted without a new layout."""
-
-    DEFAULT_CSS = "StatusLine { height: 1; background: $surface; color: $foreground 60%; }"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.words = ""
-
-    def tell(self, words: str) -> None:
-        """Show ``words``."""
-        if words != self.words:
-            self.words = words
-            self.refresh()
-
-    def render_line(self, y: int) -> Strip:
-        """The words, as many as fit."""
-        style = self.rich_style
-        return Strip([Segment(self.words, style)]).adjust_cell_length(self.size.width, style)
 
 
 class LogPane(Vertical):
@@ -170,40 +147,58 @@ class LogPane(Vertical):
         self._tell()
 
     def _tell(self) -> None:
-        self.query_one(StatusLine).tell(steady(" · ".join(part for part in self._status() if part)))
+        self.query_one(StatusLine).tell(tuple(self._status()))
 
-    def _status(self) -> Iterator[str]:
+    def _status(self) -> Iterator[Part]:
         view = self.view
         log, logs = view.shown, view.logs
-        yield f" {self.title}"
-        yield self._notice
-        yield "; ".join(each.intake.words() for each in logs.logs if each.intake is not None)
+        yield part(20, self.title, clipped(self.title, 24), clipped(self.title, 10))
+        yield part(100, self._notice)
+        yield from (part(60, *each.intake.words()) for each in logs.logs if each.intake is not None)
         place = view.current
         if place is not None and place.number is not None:
             more = "" if log.index.complete else "+"
             name = f"{logs.labels[logs.logs.index(log)]}: " if logs.several else ""
-            yield f"{name}line {place.number:,} of {log.index.lines:,}{more}"
+            at, last = f"{place.number:,}", f"{log.index.lines:,}{more}"
+            yield part(
+                80, f"{name}line {at} of {last}", f"{clipped(name, 12)}{at} of {last}", f"{at}/{last}", at
+            )
         if not logs.complete:
-            yield f"{'merging' if logs.several else 'counting'} {100 * logs.done:.0f} %"
+            done = f"{100 * logs.done:.0f} %"
+            yield part(40, f"{'merging' if logs.several else 'counting'} {done}", done)
+        yield from self._following()
+        yield from self._sought()
+        column = f"from column {view.page.left + 1}" if view.page.left and not view.page.wrap else ""
+        yield part(12, "wrapped" if view.page.wrap else column, f"→{view.page.left + 1}" if column else "")
+        yield part(11, "raw" if view.page.raw else "")
+        yield part(11, "folded" if view.folded else "")
+        gaps = sum(len(each.marks) for each in logs.logs)
+        yield part(30, f"{gaps} gap{'s' if gaps > 1 else ''}" if gaps else "")
+
+    def _following(self) -> Iterator[Part]:
+        view = self.view
         if view.following:
-            yield "following"
+            yield part(10, "following")
         elif view.new_bytes:
-            count = view.new_lines
-            yield f"paused, {view.new_bytes:,} new bytes" if count is None else f"paused, {count:,} new lines"
+            count, size = view.new_lines, f"{view.new_bytes:,}"
+            new = f"{size} new bytes" if count is None else f"{count:,} new lines"
+            yield part(50, f"paused, {new}", f"+{size} bytes" if count is None else f"+{count:,}")
+
+    def _sought(self) -> Iterator[Part]:
+        """How the filter and the search stand."""
+        view = self.view
         if view.filter is not None:
-            kept = logs.sieves.get(FILTER, ())
-            yield f"only {view.filter.words()}: {sum(len(sieve) for sieve in kept):,} lines"
-            yield next((sieve.failed for sieve in kept if sieve.failed), "")
+            kept = view.logs.sieves.get(FILTER, ())
+            words, lines = view.filter.words(), f"{sum(len(sieve) for sieve in kept):,} lines"
+            yield part(70, f"only {words}: {lines}", f"only {clipped(words, 20)}: {lines}", f"only {lines}")
+            yield part(90, next((sieve.failed for sieve in kept if sieve.failed), ""))
         found = view.found_so_far()
         if view.wanted is not None and found is not None:
             at = f"{found.at:,} of " if found.at else ""
-            yield f"“{view.wanted.pattern}”: {at}{found.hits:,}{'' if found.complete else '+'}"
-            yield found.failed
-        yield "wrapped" if view.page.wrap else (f"from column {view.page.left + 1}" if view.page.left else "")
-        yield "raw" if view.page.raw else ""
-        yield "folded" if view.folded else ""
-        gaps = sum(len(each.marks) for each in logs.logs)
-        yield f"{gaps} gap{'s' if gaps > 1 else ''}" if gaps else ""
+            hits = f"{at}{found.hits:,}{'' if found.complete else '+'}"
+            pattern = view.wanted.pattern
+            yield part(85, f"“{pattern}”: {hits}", f"“{clipped(pattern, 16)}”: {hits}", f"hit {hits}")
+            yield part(90, found.failed)
 
     # The prompt
 

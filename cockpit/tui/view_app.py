@@ -11,7 +11,6 @@ from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer
 
 from cockpit.logs.intake import Intake, descriptor_path, packed_file
 from cockpit.logs.log import Log
@@ -21,6 +20,7 @@ from cockpit.tui.log_keys import LogHelp
 from cockpit.tui.log_pane import LogPane
 from cockpit.tui.no_colour import PlainApp
 from cockpit.tui.signals import leave_at_signals, redraw_when_resumed
+from cockpit.tui.view_footer import ViewFooter
 
 PIPED: Final = Path("-")
 STANDARD_INPUT: Final = "standard input"
@@ -95,7 +95,7 @@ class ViewApp(PlainApp[None]):
     def compose(self) -> ComposeResult:
         """One view, or several on a desk."""
         yield LogPane(self._logs[0]) if len(self._logs) == 1 else LogDesk(self._logs)
-        yield Footer(compact=True)
+        yield ViewFooter()
 
     def on_mount(self) -> None:
         """The view has the keys; signals end or suspend it in order."""

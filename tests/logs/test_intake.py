@@ -96,7 +96,7 @@ def test_a_compressed_file_and_its_copy(tmp_path: Path) -> None:
     log = Log.taking_in(intake, path.name)
     assert whole(log) == LINES
     assert log.marks == () and log.changed_at == 86400.0
-    assert intake.words() == f"unpacked, {len(LINES):,} bytes"
+    assert intake.words()[0] == f"unpacked, {len(LINES):,} bytes"
     again = log.reopen()
     assert again.file.read(0, 6) == b"line 0"
     for each in (log, again):
@@ -114,7 +114,7 @@ def test_a_file_cut_off_has_a_mark_at_its_end(tmp_path: Path) -> None:
     assert LINES.startswith(content) and len(content) > len(LINES) // 2
     (mark,) = log.marks
     assert mark.at == len(content) and "cut off before its end" in mark.words()
-    assert "cut off" in intake.words() and f"{len(content):,} bytes" in intake.words()
+    assert "cut off" in intake.words()[0] and f"{len(content):,} bytes" in intake.words()[0]
     intake.close()
 
 
@@ -139,7 +139,7 @@ def test_zstd_is_told_how() -> None:
     os.close(writer)
     intake = Intake(reader)
     assert whole(Log.taking_in(intake, "x")) == b""
-    assert "zstd -dc FILE | spark-cockpit view -" in intake.words()
+    assert "zstd -dc FILE | spark-cockpit view -" in intake.words()[0]
     intake.close()
     os.close(reader)
 
@@ -153,7 +153,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 intake = Intake.of_file(Path(sys.argv[1]))
 while not intake.ended:
     time.sleep(0.01)
-print(intake.words())
+print(intake.words()[0])
 """
 
 

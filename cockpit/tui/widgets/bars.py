@@ -171,7 +171,8 @@ class Footer(Widget):
         tail = Content.assemble((" ^p ", "bold $text-accent"), "commands ")
         active = self.screen.active_bindings.get("question_mark")
         if active is not None and active.enabled and not self._writing:
-            tail = Content.assemble(tail, (" ? ", "bold $text-accent"), "help ")
+            asking = Content.assemble((" ? ", "bold $text-accent"), "help ")
+            tail = Content.assemble(tail, asking) if tail.cell_length + asking.cell_length <= width else asking
         keys = [key for key in self.keys() if key[0] != "?"]
         room = width - tail.cell_length
         chosen = set(_fitting([key for key in keys if key[2]], room))
