@@ -56,3 +56,17 @@ def test_each_test_can_fail(path: Path, judging: set[str]) -> None:
     tests = [node for node in functions(path) if node.name.startswith("test_")]
     assert tests, "a file of tests without a test"
     assert [node.name for node in tests if not (judges(node) or called(node) & judging)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "can"),
+    [
+        ("run()", False),
+        ("raise ValueError", False),
+        ("assert run()", True),
+        ("with raises(OSError): run()", True),
+    ],
+)
+def test_what_is_taken_for_a_judgement(text: str, can: bool) -> None:
+    (node,) = ast.parse(f"def test_it():\n    {text}").body
+    assert isinstance(node, ast.FunctionDef) and judges(node) is can

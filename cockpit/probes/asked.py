@@ -55,6 +55,11 @@ def blocked(check: str, host: str, observed: str, why: str, remedy: str) -> Verd
     return Verdict(check, (host,), Grade.BLOCKED, observed, why, remedy)
 
 
+def busy(host: str) -> str:
+    """The remedy where a host did not answer in time."""
+    return f"On {host}: uptime ; ps -eo pid,stat,pcpu,args --sort=-pcpu | head ; then check again"
+
+
 def differing(
     check: str, values: Mapping[str, str], grade: Grade, what: str, why: str, remedy: str
 ) -> Iterable[Verdict]:

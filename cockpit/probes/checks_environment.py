@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+import shlex
+from collections.abc import Callable, Iterable, Mapping
 
 from cockpit.model.finding import Fix
 from cockpit.model.profile import NativeRuntime
 from cockpit.model.verdict import Grade, Verdict
 from cockpit.probes.answers import EnvironmentFacts
-from cockpit.probes.asked import Asked, Failure, blocked, differing, ready
+from cockpit.probes.asked import Asked, Failure, blocked, busy, differing, ready
 from cockpit.runtime.prelude import NO_ENVIRONMENT
 
 _INSIDE = "vLLM, Ray, Python and the model are looked for inside it; they could not be."
@@ -24,8 +25,7 @@ def environment(asked: Asked) -> Iterable[Verdict]:
             observed = f"{_what(asked)} could not be entered: {reason}."
             yield Verdict("environment", (name,), Grade.UNKNOWN, observed, _INSIDE, "Mend that first.")
         elif failure.status is None:
-            remedy = "See what keeps the host busy, then check again."
-            yield Verdict("environment", (name,), Grade.UNKNOWN, failure.line, _INSIDE, remedy)
+            yield Verdict("environment", (name,), Grade.UNKNOWN, failure.line, _INSIDE, busy(name))
         else:
             observed = f"{_what(asked)} could not be entered (status {failure.status}): {failure.line}"
             yield blocked("environment", name, observed, _INSIDE, _remedy(asked, name, failure))
@@ -106,8 +106,20 @@ def _equal(
     asked: Asked, check: str, value: Callable[[EnvironmentFacts], str], what: str, why: str
 ) -> Iterable[Verdict]:
     values = {name: value(facts) for name, facts in asked.environments.items() if value(facts)}
-    remedy = "Put the same image on every host." if asked.docker else "Install the same versions on every host."
-    return differing(check, values, Grade.BLOCKED, what, why, remedy)
+    return differing(check, values, Grade.BLOCKED, what, why, _same(asked, check, values))
+
+
+def _same(asked: Asked, check: str, values: Mapping[str, str]) -> str:
+    """How all hosts come to what the first has."""
+    runtime = asked.profile.runtime
+    if not isinstance(runtime, NativeRuntime):
+        return f"spark-cockpit prepare {shlex.quote(asked.profile.name)} --only image  (the same image on every host)"
+    first, version = next(iter(values.items()), ("", ""))
+    others = " and ".join(name for name in values if values[name] != version)
+    if check == "python":
+        return f"On {others}, as on {first}: python{version} -m venv --clear {runtime.venv} ; then install vLLM and Ray"
+    package = "ray[default]" if check == "ray" else check
+    return f"On {others}, as on {first}: {runtime.venv}/bin/pip install '{package}=={version}'"
 
 
 def _install(asked: Asked, name: str, package: str) -> str:
@@ -188,7 +200,7 @@ def baked(asked: Asked) -> Iterable[Verdict]:
             if missing:
                 where = "the profile" if variable in declared else "the image's own environment"
                 observed = f"{variable}={value} of {where} names {', '.join(missing)}, which this host lacks."
-                why = "NCCL, Gloo or UCX then find no interface, and fail or wait for ever."
+                why = "NCCL, Gloo and UCX, by which the ranks talk, then find no interface, and fail or wait for ever."
                 right = spec.fabric.interface if spec.fabric and variable != "NCCL_IB_HCA" else ""
                 change = {"set": {f"hosts.{name}.env.{variable}": right}} if right else None
                 remedy = f"Set {variable} for this host in the profile: hosts.{name}.env"

@@ -112,34 +112,48 @@ def _twins(spec: HostSpec, facts: FabricFacts) -> Iterable[Verdict]:
             if network in seen and seen[network] != link.name:
                 observed = f"{seen[network]} and {link.name} are both in {network}."
                 why = "Packets then leave by either of the two, and RDMA by the wrong one."
-                remedy = f"On {spec.name}: give {link.name} an address of another subnet in /etc/netplan"
+                remedy = _readdress(spec, facts, link, one)
                 yield blocked("twins", spec.name, observed, why, remedy)
             seen.setdefault(network, link.name)
     for link in facts.links:
         if link.connectx and link.carrier and not link.addresses:
             observed = f"{link.name} has a link and no address."
             why = "A port is two interfaces of some 100 Gb/s each, and RDMA uses those that have addresses."
-            remedy = f"On {spec.name}: give {link.name} an address of a subnet of its own in /etc/netplan"
+            mine = facts.link_of(spec.cluster_address)
+            remedy = _readdress(spec, facts, link, mine.addresses[0] if mine else "")
             yield Verdict("twins", (spec.name,), Grade.SLOW, observed, why, remedy)
+
+
+def _readdress(spec: HostSpec, facts: FabricFacts, link: Link, address_: str) -> str:
+    """A command that gives ``link`` the address in the next subnet that no interface of this host is in."""
+    if not address_:
+        return (
+            f"On {spec.name}: give {link.name} an address of a subnet of its own, in /etc/netplan/40-cx7.yaml"
+        )
+    found = ipaddress.ip_interface(address_)
+    taken = {ipaddress.ip_interface(one).network for each in facts.links for one in each.addresses}
+    while found.network in taken:
+        found = ipaddress.ip_interface(f"{found.ip + found.network.num_addresses}/{found.network.prefixlen}")
+    old = f"sudo ip address delete {address_} dev {link.name} ; " if address_ in link.addresses else ""
+    return (
+        f"On {spec.name}, for now: {old}sudo ip address add {found} dev {link.name} ; for good: {link.name}: "
+        f"{{dhcp4: no, addresses: [{found}]}} in /etc/netplan/40-cx7.yaml"
+    )
 
 
 def mtu(asked: Asked) -> Iterable[Verdict]:
     """A packet as large as the interface allows gets through unsplit, from both ends; both MTUs are the same."""
-    sizes: dict[str, int] = {}
-    for spec, facts in _pairs(asked):
-        link = facts.link_of(spec.fabric.address) if spec.fabric else None
-        if link is not None:
-            sizes[spec.name] = link.mtu
-    if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{size} on {name}" for name, size in sizes.items())
-        least = min(sizes.values())
-        high = [name for name, size in sizes.items() if size > least]
+    found = {spec.name: facts.link_of(spec.cluster_address) for spec, facts in _pairs(asked)}
+    links = {name: link for name, link in found.items() if link is not None}
+    most = max((link.mtu for link in links.values()), default=0)
+    low = {name: link for name, link in links.items() if link.mtu < most}
+    if low:
+        told = ", ".join(f"{link.mtu} on {name}" for name, link in links.items())
         why = "The larger packets of one end never arrive at the other: connections open, and then hang."
-        remedy = (
-            f"Set one MTU (9000) on both ends: sudo ip link set INTERFACE mtu 9000, and in /etc/netplan; or {least} "
-            f"on {' and '.join(high)}"
-        )
-        yield Verdict("mtu", tuple(sizes), Grade.BLOCKED, f"The MTUs differ: {told}.", why, remedy)
+        raised = " ; ".join(f"on {name}: sudo ip link set {link.name} mtu {most}" for name, link in low.items())
+        remedy = f"{raised[0].upper()}{raised[1:]} ; for good: mtu: {most} of that interface in /etc/netplan"
+        observed = f"The MTUs, the largest packets of each end, differ: {told}."
+        yield Verdict("mtu", tuple(links), Grade.BLOCKED, observed, why, remedy)
 
 
 def reach(asked: Asked) -> Iterable[Verdict]:
@@ -263,14 +277,16 @@ def rdma(asked: Asked) -> Iterable[Verdict]:
         device = next((one for one in facts.rdma if link and one.interface == link.name), None)
         if device is None or not device.active:
             observed = f"No RoCE device is up for {link.name if link else spec.fabric.address}."
-            why = "NCCL would fall back to TCP, which is several times slower."
+            why = "RoCE is RDMA over this cable; without it NCCL falls back to TCP, which is several times slower."
             remedy = f"On {spec.name}: rdma link ; ibv_devinfo"
             yield Verdict("rdma", (spec.name,), Grade.SLOW, observed, why, remedy)
             continue
         index = device.usable(spec.fabric.address)
         if index is None:
             observed = f"{device.name} has no RoCE v2 GID for {spec.fabric.address}."
-            why = "NCCL fails with ibv_modify_qp: 22, or falls back to TCP."
+            why = (
+                "NCCL names the port by its GID, the RDMA address; without it NCCL ends with ibv_modify_qp: 22."
+            )
             remedy = f"On {spec.name}: show_gids ; give the interface its IPv4 address again"
             yield blocked("rdma", spec.name, observed, why, remedy)
             continue
@@ -295,7 +311,10 @@ def _environment(
     ]
     remedy = f"In the profile, hosts.{spec.name}.env: {'; '.join(lines)}"
     if "NCCL_IB_GID_INDEX" in differs or "NCCL_IB_HCA" in differs:
-        why = "The index differs by host and moves after a restart; a wrong one is NCCL's 'unhandled system error'."
+        why = (
+            "NCCL takes the port's GID, its RDMA address, by this index, which differs by host and moves after a "
+            "restart; a wrong one ends in NCCL's 'unhandled system error'."
+        )
         told = ", ".join(f"{key} is {declared[key]} in the profile" for key in differs)
         return Verdict("rdma", (spec.name,), Grade.BLOCKED, f"{observed} {told}.", why, remedy, fixes)
     return Verdict("rdma", (spec.name,), Grade.READY, observed, "", remedy, fixes)

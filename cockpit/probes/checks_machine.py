@@ -58,7 +58,11 @@ def kernel(asked: Asked) -> Iterable[Verdict]:
             observed = f"CmaFree ({free >> 20} MiB) is larger than CmaTotal ({total >> 20} MiB)."
             why = "The kernel's count of contiguous memory is broken: RDMA can't register memory on it."
             yield blocked(
-                "kernel", name, observed, why, f"On {name}: boot another kernel (sudo apt full-upgrade)"
+                "kernel",
+                name,
+                observed,
+                why,
+                f"On {name}: sudo apt update && sudo apt full-upgrade && sudo reboot  (another kernel)",
             )
 
 
@@ -198,11 +202,12 @@ def limits(asked: Asked) -> Iterable[Verdict]:
         declared = _memlock(flags) if asked.docker else facts.memlock
         if declared != -1:
             observed = f"A process may lock {declared >> 20} MiB of memory."
-            why = "RDMA registers gigabytes that must be locked; NCCL fails with ibv_reg_mr otherwise."
+            why = "RDMA works on gigabytes of memory that are locked (never swapped out); else NCCL fails with ibv_reg_mr."
             remedy = (
                 "Take --ulimit memlock out of runtime.run_flags: the cockpit's own is unlimited."
                 if asked.docker
-                else f"On {name}: put '* - memlock unlimited' into /etc/security/limits.d/, and log in again"
+                else f"On {name}: echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/memlock.conf ; "
+                "then connect again"
             )
             yield blocked("limits", name, observed, why, remedy)
         else:
@@ -292,7 +297,7 @@ def cdi(asked: Asked) -> Iterable[Verdict]:
         for path, driver in facts.cdi:
             if running and driver != running:
                 used = asked.docker and any("nvidia.com/gpu" in flag for flag in asked.docker.run_flags)
-                observed = f"{path} is of driver {driver}, and {running} runs."
+                observed = f"{path}, which describes the GPU to containers (CDI), is of driver {driver}; {running} runs."
                 why = "A container started by it is given libraries that are not there any more."
                 remedy = f"On {name}: sudo nvidia-ctk cdi generate --output={path}"
                 grade = Grade.BLOCKED if used else Grade.SLOW

@@ -60,16 +60,21 @@ async def throughput(
         rate, said = None, [str(error)]
     if rate is None:
         observed = f"The throughput could not be measured: {said[0]}"
-        return Verdict("throughput", both, Grade.UNKNOWN, observed, "The link was not tried.", "Check again.")
+        again = f"On {sender.name}: ping -c 3 {receiver.cluster_address} ; then check again with --measure"
+        return Verdict("throughput", both, Grade.UNKNOWN, observed, "The link was not tried.", again)
     observed = f"TCP, {STREAMS} streams, {sender.name} to {receiver.name}: {rate / 1e9:.1f} Gb/s."
     if rate < SLOW:
         why = "The link carries 200 Gb/s; so little is the slower network, or a port that is short of power."
         remedy = (
-            f"On {sender.name}: ip route get {receiver.cluster_address} ; sudo ethtool INTERFACE ; "
+            f"On {sender.name}: ip route get {receiver.cluster_address} ; sudo ethtool {_interface(sender)} ; "
             "see that both boxes have their own power supplies"
         )
         return Verdict("throughput", both, Grade.SLOW, observed, why, remedy)
     return Verdict("throughput", both, Grade.READY, observed)
+
+
+def _interface(host: HostSpec) -> str:
+    return (host.fabric.interface if host.fabric else "") or "INTERFACE"
 
 
 def _rate(output: bytes) -> float | None:

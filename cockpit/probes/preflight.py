@@ -17,7 +17,7 @@ from cockpit.model.profile import DockerRuntime, HostSpec, Profile
 from cockpit.model.verdict import Grade, Verdict
 from cockpit.probes import checks_environment, checks_fabric, checks_host, checks_machine, checks_model
 from cockpit.probes.answers import EnvironmentFacts, HostFacts, parse_environment, parse_host
-from cockpit.probes.asked import Asked, Check, Failure, merged
+from cockpit.probes.asked import Asked, Check, Failure, busy, merged
 from cockpit.probes.fabric import FabricFacts, parse_fabric
 from cockpit.probes.machine import MachineFacts, parse_machine
 from cockpit.runtime.docker import DockerEnvironment
@@ -212,8 +212,9 @@ async def ask(
 
 def _unasked(check: str, spec: HostSpec, line: str, what: str) -> Verdict:
     observed = f"The answer about {what} can't be used: {line}"
-    remedy = "See what keeps the host busy, then check again."
-    return Verdict(check, (spec.name,), Grade.UNKNOWN, observed, f"Nothing is known of {what}.", remedy)
+    return Verdict(
+        check, (spec.name,), Grade.UNKNOWN, observed, f"Nothing is known of {what}.", busy(spec.name)
+    )
 
 
 Answers = tuple[HostFacts | Verdict, EnvironmentFacts | Failure, MachineFacts | str, FabricFacts | str]

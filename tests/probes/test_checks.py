@@ -255,13 +255,16 @@ def test_vllm_ray_and_python() -> None:
     vllm, ray, python = checks_environment.vllm, checks_environment.ray, checks_environment.python
     expect(check(vllm, vllm=""), Grade.BLOCKED, ("two",), "not installed", "FROM vllm-node")
     expect(check(vllm, command=""), Grade.BLOCKED, ("two",), "no command", "runtime.image")
-    expect(check(vllm, vllm="0.31.0"), Grade.BLOCKED, ("one", "two"), "0.31.0 on two", "same image")
+    expect(check(vllm, vllm="0.31.0"), Grade.BLOCKED, ("one", "two"), "0.31.0 on two", "--only image")
     expect(check(ray, ray=""), Grade.BLOCKED, ("two",), "Ray is not installed", "ray[default]")
-    expect(check(ray, ray="2.55.1"), Grade.BLOCKED, ("one", "two"), "2.55.1 on two", "same image")
-    expect(check(python, python="3.11.9"), Grade.BLOCKED, ("one", "two"), "3.11 on two", "same image")
+    expect(check(ray, ray="2.55.1"), Grade.BLOCKED, ("one", "two"), "2.55.1 on two", "--only image")
+    expect(check(python, python="3.11.9"), Grade.BLOCKED, ("one", "two"), "3.11 on two", "--only image")
     assert not list(python(asked(environments=inside(python="3.12.9")))), "the third number may differ"
     native = asked(profile=profile(NATIVE), environments=inside(ray=""))
     assert "/opt/vllm/bin/pip install 'ray[default]'" in worst(ray(native)).remedy
+    behind = asked(profile=profile(NATIVE), environments=inside(ray="2.55.1", python="3.11.9"))
+    assert "On two, as on one: /opt/vllm/bin/pip install 'ray[default]==2.60.0'" in worst(ray(behind)).remedy
+    assert "On two, as on one: python3.12 -m venv --clear /opt/vllm" in worst(python(behind)).remedy
 
 
 def test_one_host_needs_no_ray() -> None:

@@ -112,12 +112,17 @@ def test_a_pair_that_is_cabled_well(check: Any) -> None:
         (
             checks_fabric.address,
             {"links": (link(1), replace(link(1), name="enP2p1s0f1np1", addresses=("192.168.100.21/24",)))},
-            *("two", Grade.BLOCKED, "both in 192.168.100.0/24", "another subnet"),
+            *("two", Grade.BLOCKED, "both in 192.168.100.0/24", "add 192.168.101.21/24 dev enP2p1s0f1np1"),
         ),
         (
             checks_fabric.address,
             {"links": (link(1), replace(link(1), name="enP2p1s0f1np1", addresses=()))},
-            *("two", Grade.SLOW, "enP2p1s0f1np1 has a link and no address", "a subnet of its own"),
+            *(
+                "two",
+                Grade.SLOW,
+                "enP2p1s0f1np1 has a link and no address",
+                "add 192.168.101.11/24 dev enP2p1s0f1np1",
+            ),
         ),
         (
             checks_fabric.address,
@@ -140,7 +145,7 @@ def test_a_pair_that_is_cabled_well(check: Any) -> None:
             "one two",
             Grade.BLOCKED,
             "9000 on one, 1500 on two",
-            "9000",
+            "On two: sudo ip link set enp1s0f1np1 mtu 9000",
         ),
         (
             checks_fabric.reach,

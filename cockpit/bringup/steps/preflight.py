@@ -19,7 +19,7 @@ from cockpit.hosts.host import Host
 from cockpit.model.command import Command
 from cockpit.model.profile import HostSpec
 from cockpit.model.verdict import Grade, Verdict
-from cockpit.probes.asked import merged
+from cockpit.probes.asked import busy, merged
 from cockpit.probes.checks_fabric import rdma_ends
 from cockpit.probes.inside import comparable, inside, inside_command, parse_inside
 from cockpit.probes.measure import throughput
@@ -71,7 +71,7 @@ async def _inside(session: Session, reached: Mapping[str, Host]) -> tuple[Verdic
             seen = parse_inside(completed.stdout)
         except ValueError as error:
             why = "What runs may have another environment than the profile's."
-            return [Verdict("inside", (spec.name,), Grade.UNKNOWN, f"Not told: {error}", why, "Check again.")]
+            return [Verdict("inside", (spec.name,), Grade.UNKNOWN, f"Not told: {error}", why, busy(spec.name))]
         own = session.profile.serve.env  # the serve's own, which go before
         kept = {name: value for name, value in expected.items() if name not in own}
         return list(inside(session.profile.name, spec.name, kept, seen))
