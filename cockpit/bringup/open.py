@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -46,5 +47,4 @@ async def open_session(
     try:
         yield session
     finally:
-        for host in hosts.values():
-            await host.close()
+        await asyncio.gather(*(host.close() for host in hosts.values()))
