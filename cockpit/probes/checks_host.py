@@ -195,9 +195,9 @@ def ports(asked: Asked) -> Iterable[Verdict]:
     taken = [row for row in asked.hosts[head].listeners if _in_the_way(profile, row)]
     numbers = ", ".join(f"{port} ({what})" for port, what in sorted(wanted.items()))
     if not taken:
-        yield ready("ports", head, f"Free: {numbers}.")
+        yield ready("ports", head, f"Ports that are free: {numbers}.")
     elif asked.ours:
-        yield ready("ports", head, f"In use by this cluster: {numbers}.")
+        yield ready("ports", head, f"Ports in use by this cluster: {numbers}.")
     else:
         for port in sorted({row.port for row in taken}):
             holders = [row for row in taken if row.port == port]

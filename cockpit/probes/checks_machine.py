@@ -81,7 +81,7 @@ def memory(asked: Asked) -> Iterable[Verdict]:
     share = _share(asked)
     for name, facts in asked.machines.items():
         told = (
-            f"{facts.available / GIB:.1f} of {facts.total / GIB:.1f} GiB available, "
+            f"Memory: {facts.available / GIB:.1f} of {facts.total / GIB:.1f} GiB available, "
             f"page cache {facts.page_cache / GIB:.1f}, swapped out {facts.swapped / GIB:.1f}."
         )
         wanted = int(share * facts.total)
@@ -189,7 +189,7 @@ def disk(asked: Asked) -> Iterable[Verdict]:
             yield blocked("disk", name, observed, why, remedy)
         if facts.disks and not tight:
             told = ", ".join(f"{one.path} {one.free / GIB:.0f} GiB" for one in facts.disks)
-            yield ready("disk", name, f"Free: {told}.")
+            yield ready("disk", name, f"Disk that is free: {told}.")
 
 
 def limits(asked: Asked) -> Iterable[Verdict]:
