@@ -164,15 +164,16 @@ def ray_line(host: HostView, state: State, width: int) -> Line:
 
 
 def unasked_lines(host: HostView, state: State, width: int) -> list[Line]:
-    """On the head that answers: what it could not be asked, and since when."""
+    """On a head that answers: what it could not be asked, and since when; the reasons stand in its details."""
     if host is not state.hosts[0] or host.link.state is not Link.UP:
         return []
-    lines = []
-    for trouble in state.troubles:
-        told = f"{clean(trouble.what)} can't be asked for {words.coarse(state.now - trouble.since)}: "
-        line = Content.assemble(label("Look"), ("▲ ", "$text-warning"), told, clean(trouble.reason))
-        lines.append(line.truncate(width, ellipsis=True))
-    return lines
+    if not state.troubles:
+        return []
+    names = ", ".join(clean(trouble.what) for trouble in state.troubles)
+    first = state.troubles[0]
+    told = f"{names} can't be asked for {words.coarse(state.now - first.since)}: "
+    line = Content.assemble(label("Look"), ("▲ ", "$text-warning"), told, clean(first.reason))
+    return [line.truncate(width, ellipsis=True)]
 
 
 def trouble_lines(host: HostView, state: State) -> list[Line]:

@@ -10,7 +10,7 @@ from cockpit.tui import reach, words
 from cockpit.tui.bars import filled
 from cockpit.tui.ending import ended, last_seen
 from cockpit.tui.host_text import MUTED, label
-from cockpit.tui.state import HostView, RankView, RunView, State
+from cockpit.tui.state import RUN, HostView, RankView, RunView, State
 
 TOLD_BY_RANK_0 = frozenset({Phase.GRAPHS})
 """Phases that vLLM tells of on rank 0 alone, whatever the others do."""
@@ -25,6 +25,7 @@ def load_lines(host: HostView, state: State, width: int) -> list[Content]:
     run = state.run
     if run is None:
         told = "no run yet" if state.looked_at else "· not asked yet"
+        told = "? not known" if reach.unasked(state, RUN) else told
         return [Content.assemble(label("Load"), (told, MUTED)), Content("")]
     if run.running and reach.head_away(state) is not None:
         told = f"? {last_seen(state)}: {reach.who(state)}"

@@ -23,6 +23,7 @@ from cockpit.serving.api import ApiError, metrics
 from cockpit.serving.launch import Run
 from cockpit.tui import facts as f
 from cockpit.tui.poll_host import Tell
+from cockpit.tui.state import RUN
 
 RUN_EVERY: Final = 3.0
 RAY_EVERY: Final = 5.0
@@ -59,7 +60,7 @@ class HeadPoller:
         """The last run."""
         while True:
             await self._up.wait()
-            await self._guarded("the run", self._ask_run)
+            await self._guarded(RUN, self._ask_run)
             self._now.clear()
             await _either(self._now, RUN_EVERY)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from cockpit.tui import words
-from cockpit.tui.state import HostView, Link, State
+from cockpit.tui.state import HostView, Link, State, Trouble
 
 
 def away(host: HostView) -> bool:
@@ -55,3 +55,8 @@ def age(state: State) -> str:
     if head_away(state) is None or state.looked_at is None:
         return ""
     return words.coarse(state.now - state.looked_at)
+
+
+def unasked(state: State, what: str) -> Trouble | None:
+    """Why ``what`` could not be asked of a head that answers, None where it could."""
+    return next((trouble for trouble in state.troubles if trouble.what == what), None)

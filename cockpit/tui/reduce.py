@@ -26,6 +26,7 @@ from cockpit.tui import reduce_hosts as hosts
 from cockpit.tui import reduce_steps as steps
 from cockpit.tui.state import (
     HISTORY,
+    RUN,
     Activity,
     Exchange,
     FlagsView,
@@ -147,7 +148,7 @@ def _look(state: State, fact: f.MembershipSeen | f.RunSeen | f.StepsSeen | f.Loo
                 ray_version=(membership.ray_version if membership else "") or state.ray_version,
             )
         case f.RunSeen():
-            state = _run(_calm(state, "the run"), fact)
+            state = _run(_calm(state, RUN), fact)
         case f.StepsSeen(seen):
             running = state.run is not None and state.run.running
             state = replace(_calm(state, "the steps"), steps=steps.see_steps(state.steps, seen, running))

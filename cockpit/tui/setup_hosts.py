@@ -10,7 +10,7 @@ from cockpit.hosts.errors import HostError, HostKeyUnknown
 from cockpit.hosts.factory import open_host
 from cockpit.model.profile import HostSpec, Role
 from cockpit.probes.setup import SetupError, parse_found, setup_command
-from cockpit.tui.setup_profile import Candidate
+from cockpit.tui.setup_profile import Candidate, parse_address
 
 Ask = Callable[[HostKeyUnknown], Awaitable[bool]]
 
@@ -28,9 +28,10 @@ def known_aliases(config: Path | None = None) -> list[str]:
 
 
 async def look_at(address: str, ask: Ask, *, ssh_config: str = "") -> Candidate:
-    """Connect to ``address`` (``local``, an alias, ``user@host``), see what it has, and leave it as it was."""
-    user, _, place = address.rpartition("@")
-    spec = HostSpec(address, place, Role.HEAD, user=user)
+    """Connect to ``address`` (``local``, an alias, ``user@host:port``), see what it has, and leave it as it was.
+    Raises ``AddressError``."""
+    parts = parse_address(address)
+    spec = HostSpec(address, parts.place, Role.HEAD, user=parts.user, port=parts.port)
     host = open_host(spec, ssh_config=ssh_config, ask=ask)
     try:
         await host.connect()

@@ -1,24 +1,68 @@
-"""A profile proposed from what was found on the hosts. Pure: facts in, YAML out."""
+"""What a profile can be made of: the hosts of the set-up, and what was found on them. Pure."""
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cockpit.model.profile import Role
+from cockpit.logs.sanitise import clean
+from cockpit.model import profile_words
+from cockpit.model.errors import CockpitError
+from cockpit.model.profile import Profile
 from cockpit.probes.setup import Found, Port
+
+
+class AddressError(CockpitError):
+    """What was typed is no address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """How a host is reached; ``port`` is 0 and ``user`` "" where ssh_config or the usual ones stand."""
+
+    place: str
+    user: str = ""
+    port: int = 0
+
+
+def parse_address(text: str) -> Address:
+    """The address in ``user@host:port``, ``[IPv6]:port``, an alias or ``local``; raises ``AddressError``."""
+    text = text.strip().removeprefix("ssh://").rstrip("/")
+    if len(text.split()) > 1:
+        raise AddressError("An address is one word, as in user@host:port; each host is added by itself.")
+    user, at, place = text.rpartition("@")
+    port = ""
+    if bracketed := re.fullmatch(r"\[(.*)\](?::(.*))?", place):
+        place, port = bracketed[1], bracketed[2] or ""
+    elif place.count(":") == 1:
+        place, _, port = place.partition(":")
+        if not port:
+            raise AddressError(f"{text} ends where a port was expected.")
+    if at and (wrong := profile_words.user(user)):
+        raise AddressError(f"{user!r} before the @: expected {wrong}.")
+    if wrong := profile_words.address(place):
+        raise AddressError(f"{place!r}: expected {wrong}.")
+    if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise AddressError(f"{port!r} after the colon: expected a port from 1 to 65535.")
+    if place == "local" and (user or port):
+        raise AddressError("`local` is this machine: it takes no user and no port.")
+    return Address(place, user, int(port or 0))
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A host of the set-up: how it is reached, and what was found there; ``error`` says why nothing was."""
+    """A host of the set-up: what was typed for it, and what was found there; ``error`` says why nothing was."""
 
     address: str
     found: Found | None = None
     error: str = ""
+
+    @property
+    def reached(self) -> Address:
+        """Its address in parts."""
+        return parse_address(self.address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +75,7 @@ class End:
 
 def host_name(candidate: Candidate, taken: Sequence[str]) -> str:
     """A name for the profile: of its address, or the host's own where that is bare; none that is ``taken``."""
-    text = candidate.address.rpartition("@")[2]
+    text = candidate.reached.place
     bare = text == "local" or re.fullmatch(r"[\d.:]+", text) is not None
     if bare and candidate.found and candidate.found.name:
         text = candidate.found.name
@@ -86,52 +130,44 @@ def image_of(candidates: Sequence[Candidate]) -> str:
     return next((image for image in sorted(common) if "vllm" in image.lower()), "")
 
 
-def propose(base: str, name: str, candidates: Sequence[Candidate], runtime: str, model: str) -> str:
-    """The profile's YAML: ``base``, a shipped profile's text, with these hosts; the first is the head.
-    ``runtime`` is an image, or the folder of a virtual environment (it begins with / or ~); "" leaves the
-    base's, as does an empty ``model``."""
-    from ruamel.yaml import YAML
-
-    yaml = YAML()
-    yaml.width = 4096
-    data = yaml.load(base)
-    data["name"] = name
-    data["hosts"] = _hosts(candidates)
-    if runtime.startswith(("/", "~")):
-        data["runtime"] = {"kind": "native", "venv": runtime}
-    elif runtime:
-        data["runtime"]["image"] = runtime
-    if model:
-        data["serve"]["model"] = model
-    out = io.StringIO()
-    yaml.dump(data, out)
-    return out.getvalue()
+def gpus_of(candidate: Candidate) -> int:
+    """GPUs of a host; one where that is not known: a Spark has one."""
+    return len(candidate.found.gpus) if candidate.found and candidate.found.gpus else 1
 
 
-def _hosts(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
-    ends = fabric(candidates)
-    hosts: list[dict[str, Any]] = []
-    for number, candidate in enumerate(candidates):
-        role = Role.HEAD if number == 0 else Role.WORKER
-        host: dict[str, Any] = {"name": host_name(candidate, [h["name"] for h in hosts])}
-        user, _, address = candidate.address.rpartition("@")
-        host |= {"address": address, "role": role.value}
-        if user:
-            host["user"] = user
-        if ends is not None:
-            host["fabric"] = {"address": ends[number].address, "interface": ends[number].interface}
-        hosts.append(host)
-    return hosts
+def _ranks(profile: Profile) -> int:
+    ranks = 1
+    for name in ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size"):
+        value = profile.serve.flags.get(name, 1)
+        ranks *= value if isinstance(value, int) and value > 0 else 1
+    return ranks
 
 
-def notes(candidates: Sequence[Candidate]) -> list[str]:
-    """What has to be looked at before the profile is used."""
-    told = []
+def fit_notes(candidates: Sequence[Candidate], profile: Profile) -> list[str]:
+    """Whether the profile's flags ask for as many GPUs as these hosts have."""
+    ranks, gpus = _ranks(profile), sum(gpus_of(candidate) for candidate in candidates)
+    if ranks > gpus:
+        have = f"{gpus} GPU" if gpus == 1 else f"{gpus} GPUs"
+        return [
+            f"The model is spread over {ranks} GPUs, and there {'is' if gpus == 1 else 'are'} {have}: add the "
+            "other host, or take a model for one."
+        ]
+    if ranks < len(candidates):
+        return [
+            f"The model takes {'one GPU' if ranks == 1 else f'{ranks} GPUs'} of {len(candidates)} hosts: ^x takes "
+            "the last host out, or take a model for more."
+        ]
+    return []
+
+
+def notes(candidates: Sequence[Candidate], profile: Profile | None = None) -> list[str]:
+    """What has to be looked at before ``profile`` is used, which was made of these hosts."""
+    told = fit_notes(candidates, profile) if profile is not None and candidates else []
     if len(candidates) > 1 and fabric(candidates) is None:
         told.append("No network joins all hosts: fill in `fabric` of each host by hand.")
     for candidate in candidates:
         if candidate.found is not None and not candidate.found.gpus:
-            told.append(f"{candidate.address}: nvidia-smi lists no GPU.")
+            told.append(f"{clean(candidate.address)}: nvidia-smi lists no GPU.")
     drivers = {driver for c in candidates if c.found for driver, _ in c.found.gpus}
     if len(drivers) > 1:
         told.append(f"The hosts' drivers differ: {', '.join(sorted(drivers))}.")

@@ -17,22 +17,24 @@ from textual.widgets.option_list import Option
 
 from cockpit.bringup.profiles import listing, user_folder
 from cockpit.logs.sanitise import clean
+from cockpit.model.profile import Profile
 from cockpit.model.profile_error import ProfileError
 from cockpit.tui import words
 from cockpit.tui.screen import WIDTHS
 from cockpit.tui.setup_hosts import Ask, known_aliases, look_at
-from cockpit.tui.setup_profile import Candidate, fabric, image_of, notes, propose
+from cockpit.tui.setup_profile import AddressError, Candidate, fabric, image_of, notes, parse_address
+from cockpit.tui.setup_yaml import MARK, propose
 from cockpit.tui.widgets.bars import Footer
 from cockpit.tui.widgets.host_panel import Lines
 
 INTRO = (
-    "No profile yet. Name the hosts, see what they have, take a model: the profile below is made of it, and can be "
-    "changed by hand before it is saved. Nothing is changed on the hosts."
+    "No profile yet: it is made here of hosts and a model, and can be changed by hand before it is saved. Nothing is "
+    "changed on the hosts."
 )
 
 
-def candidate_lines(number: int, candidate: Candidate, end: str) -> list[Content]:
-    """A host as far as it is known."""
+def candidate_lines(number: int, candidate: Candidate, end: str, *, brief: bool = False) -> list[Content]:
+    """A host as far as it is known; in two lines where it is to be ``brief``."""
     role = "head" if number == 0 else "worker"
     head = [(clean(candidate.address), "bold"), (f" · {role}", "$muted")]
     found = candidate.found
@@ -54,8 +56,11 @@ def candidate_lines(number: int, candidate: Candidate, end: str) -> list[Content
         for port in found.ports
         if port.fast
     ]
+    first = Content.assemble(("✓ ", "$text-success"), *head, f" · {clean(found.name)} · {clean(found.system)}")
+    if brief:
+        return [first, Content(f"  {gpus} · {f'fabric: {end}' if end else 'no fabric that joins the hosts'}")]
     return [
-        Content.assemble(("✓ ", "$text-success"), *head, f" · {clean(found.name)} · {clean(found.system)}"),
+        first,
         Content(f"  {gpus} · {words.gib(found.memory, 0)} GiB · {docker}"),
         Content(
             f"  fabric: {end or 'none that joins the hosts'}"
@@ -71,11 +76,11 @@ class SetupScreen(Screen[Path | None]):
     AUTO_FOCUS = "#address"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "save", "save and open", priority=True, key_display="^s"),
-        Binding("ctrl+o", "turn", "other host is head", priority=True, key_display="^o"),
-        Binding("ctrl+r", "again", "look again", priority=True, key_display="^r"),
-        Binding("ctrl+x", "drop", "drop last host", priority=True, key_display="^x"),
         Binding("escape", "leave", "leave", key_display="esc"),
+        Binding("ctrl+s", "save", "save", priority=True, key_display="^s"),
+        Binding("ctrl+x", "drop", "drop host", priority=True, key_display="^x"),
+        Binding("ctrl+o", "turn", "other head", priority=True, key_display="^o"),
+        Binding("ctrl+r", "again", "look again", priority=True, key_display="^r"),
     ]
 
     def __init__(self, ask: Ask, *, ssh_config: str = "", aliases: Sequence[str] | None = None) -> None:
@@ -97,8 +102,7 @@ class SetupScreen(Screen[Path | None]):
         yield Static(INTRO, id="setup-intro", markup=False)
         with Horizontal(id="setup"):
             with VerticalScroll(id="setup-left", can_focus=False):
-                yield Static("1  Hosts, the head first", classes="title", markup=False)
-                yield Input(placeholder=self._hint(), id="address")
+                yield from self._field("1  Hosts, head first", Input(placeholder=self._hint(), id="address"))
                 yield Lines(id="hosts-found")
                 yield Static("2  Model and flags from", classes="title", markup=False)
                 yield OptionList(
@@ -108,33 +112,49 @@ class SetupScreen(Screen[Path | None]):
                     ),
                     id="bases",
                 )
-                yield Static("3  Image, or folder of a virtual environment", classes="title", markup=False)
-                yield Input(placeholder="as in the profile", id="runtime")
-                yield Static("4  Model, where it is another", classes="title", markup=False)
-                yield Input(placeholder="as in the profile", id="model")
-                yield Static("5  The profile's name", classes="title", markup=False)
-                yield Input(value="sparks", id="name")
+                yield from self._field(
+                    "3  Image, or venv", Input(placeholder="as in the profile", id="runtime")
+                )
+                yield from self._field("4  Another model", Input(placeholder="as in the profile", id="model"))
+                yield from self._field("5  Profile's name", Input(value="sparks", id="name"))
             with Vertical(id="setup-right"):
                 yield TextArea("", language=None, id="yaml", show_line_numbers=True)
                 yield Lines(id="setup-notes")
         yield Footer()
 
+    def _field(self, label: str, line: Input) -> ComposeResult:
+        with Horizontal(classes="field"):
+            yield Static(label, classes="title", markup=False)
+            yield line
+
     def _hint(self) -> str:
         names = " ".join(self.aliases[:6])
-        return f"address or alias, ⏎ adds it{f' · in ssh_config: {names}' if names else ''}"
+        return f"user@host:port, ⏎ adds it{f' · in ssh_config: {names}' if names else ''}"
 
     def on_mount(self) -> None:
         """Show the first proposal."""
         self.query_one("#setup-right").border_title = Content("The profile")
         self._show()
 
+    def on_resize(self) -> None:
+        """Hosts are told in as many lines as there is room for."""
+        self.call_after_refresh(self._show)
+
     # Hosts
 
     @on(Input.Submitted, "#address")
     def _add(self, event: Input.Submitted) -> None:
         address = event.value.strip()
+        if not address:
+            return
+        try:
+            parts = parse_address(address)
+        except AddressError as error:
+            self.notify(clean(error.message), title="No address", severity="warning", markup=False)
+            return
         event.input.value = ""
-        if not address or any(one.address == address for one in self.candidates):
+        if any(one.reached == parts for one in self.candidates):
+            self.notify(clean(f"{address} is among the hosts already."), severity="warning", markup=False)
             return
         self.candidates.append(Candidate(address))
         self._show()
@@ -162,6 +182,11 @@ class SetupScreen(Screen[Path | None]):
         self.candidates = [*self.candidates[1:], *self.candidates[:1]]
         self._show()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what does something is offered."""
+        least = {"turn": 2, "again": 1, "drop": 1}.get(action, 0)
+        return len(self.candidates) >= least
+
     def action_drop(self) -> None:
         """Take the last host out."""
         self.candidates = self.candidates[:-1]
@@ -187,11 +212,12 @@ class SetupScreen(Screen[Path | None]):
     def _show(self) -> None:
         if not self.is_mounted:
             return
+        self.refresh_bindings()
         ends = fabric(self.candidates) or []
         lines: list[Content] = []
         for number, candidate in enumerate(self.candidates):
             end = f"{ends[number].address} on {clean(ends[number].interface)}" if number < len(ends) else ""
-            lines += candidate_lines(number, candidate, end)
+            lines += candidate_lines(number, candidate, end, brief=self.has_class("-narrow"))
         self.query_one("#hosts-found", Lines).show(
             Content("\n").join(lines) if lines else Content.styled("no host yet", "$muted")
         )
@@ -211,30 +237,42 @@ class SetupScreen(Screen[Path | None]):
         return clean(propose(base, name, self.candidates, runtime, model), multiline=True)
 
     def _tell(self) -> None:
-        told = [f"· {clean(note)}" for note in notes(self.candidates)]
-        told += [f"✗ {clean(line)}" for line in self._mistakes()[:3]]
+        profile, mistakes = self._read()
+        told = [f"▲ {clean(note)}" for note in notes(self.candidates, profile)]
+        told += [f"✗ {clean(line.strip())}" for line in mistakes[:4]]
+        if len(mistakes) > 4:
+            told.append(f"✗ and {words.plural(len(mistakes) - 4, 'more mistake')}")
+        marked = self._marked()
+        if marked:
+            told.append(f"· look at the lines marked {MARK}: {', '.join(marked)}")
         if self._edited:
             told.append("· changed by hand: it is saved as it stands here")
         self.query_one("#setup-notes", Lines).show(Content("\n".join(told)))
 
-    def _mistakes(self) -> list[str]:
+    def _marked(self) -> list[str]:
+        """The numbers of the lines that are still to be filled in."""
+        lines = self.query_one("#yaml", TextArea).text.split("\n")
+        return [str(number) for number, line in enumerate(lines, 1) if f"# {MARK}" in line]
+
+    def _read(self) -> tuple[Profile | None, list[str]]:
+        """The profile as it stands, or its mistakes, the first line being how many."""
         from cockpit.model.profile_yaml import parse
 
         text = self.query_one("#yaml", TextArea).text
         if not text:
-            return []
+            return None, []
         try:
-            parse(text.encode(), f"{self.query_one('#name', Input).value}.yaml")
+            return parse(text.encode(), f"{self.query_one('#name', Input).value}.yaml"), []
         except ProfileError as error:
-            return error.message.split("\n")
-        return []
+            return None, error.message.split("\n")
 
     def action_save(self) -> None:
         """Save the profile in the user's folder, and open the cockpit on it."""
         text = self.query_one("#yaml", TextArea).text
-        mistakes = self._mistakes() if text else ["There is no host yet."]
+        mistakes = self._read()[1] if text else ["There is no host yet: type its address, ⏎ adds it."]
         if mistakes:
-            self.notify(clean(mistakes[0]), title="Not saved", severity="warning", markup=False)
+            first = "\n".join(mistakes[:2])
+            self.notify(clean(first, multiline=True), title="Not saved", severity="warning", markup=False)
             return
         path = user_folder() / f"{self.query_one('#name', Input).value.strip() or 'sparks'}.yaml"
         try:

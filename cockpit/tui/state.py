@@ -26,6 +26,9 @@ HISTORY: Final = 300.0
 """Seconds of the past that the charts show."""
 
 
+RUN: Final = "the run"
+"""What is asked of the head for the last run, as a ``Trouble`` names it."""
+
 STOPPED: Final = frozenset({StepState.FAILED, StepState.REFUSED})
 """Steps that somebody has to mend before they go on."""
 

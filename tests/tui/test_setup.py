@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,19 @@ from cockpit.model.profile_yaml import parse
 from cockpit.probes.setup import Found, Port, SetupError, parse_found
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.setup_hosts import known_aliases, look_at
-from cockpit.tui.setup_profile import Candidate, End, fabric, host_name, image_of, notes, propose
+from cockpit.tui.setup_profile import (
+    Address,
+    AddressError,
+    Candidate,
+    End,
+    fabric,
+    host_name,
+    image_of,
+    notes,
+    parse_address,
+)
 from cockpit.tui.setup_screen import SetupScreen, candidate_lines
+from cockpit.tui.setup_yaml import propose
 from tests.tui.scenes import HOSTILE, QuietFeed
 
 
@@ -127,6 +139,143 @@ def test_nonsense_is_no_answer(output: bytes) -> None:
     """What is no set of facts is refused."""
     with pytest.raises(SetupError):
         parse_found(output)
+
+
+@pytest.mark.parametrize(
+    ("typed", "address"),
+    [
+        ("spark-1", Address("spark-1")),
+        ("nvidia@spark-1.local:2222", Address("spark-1.local", "nvidia", 2222)),
+        ("10.0.0.7:22", Address("10.0.0.7", "", 22)),
+        (" ssh://u@spark-1:22/ ", Address("spark-1", "u", 22)),
+        ("u@[fd00::7]:2222", Address("fd00::7", "u", 2222)),
+        ("fd00::7", Address("fd00::7")),
+        ("local", Address("local")),
+    ],
+)
+def test_addresses_are_understood(typed: str, address: Address) -> None:
+    """Whatever ssh takes: user, host, port in one word."""
+    assert parse_address(typed) == address
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["spark-1 spark-2", "u@", "@spark-1", "spark-1:", "spark-1:x", "h:99999", "h:0", "-oProxyCommand=x", "a b@c",
+     "u@local", "local:22", "[fd00::7", "h:22:", ":22", HOSTILE],
+)  # fmt: skip
+def test_what_is_no_address_is_refused_with_a_sentence(typed: str) -> None:
+    """Each says what was expected."""
+    with pytest.raises(AddressError) as error:
+        parse_address(typed)
+    assert error.value.message.endswith(".")
+    assert (
+        "expected" in error.value.message or "takes no" in error.value.message or "one word" in str(error.value)
+    )
+
+
+async def test_an_address_that_is_none_stays_to_be_mended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told why, and no host is looked for; one that is known already is told as that."""
+    looked: list[str] = []
+
+    async def look(address: str, _ask: object, *, ssh_config: str = "") -> Candidate:
+        looked.append(address)
+        return Candidate(address, spark(1))
+
+    monkeypatch.setattr("cockpit.tui.setup_screen.look_at", look)
+    app = CockpitApp(None, feed=lambda store, _ask: QuietFeed(store))
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await app_in_setup(pilot)
+        line = screen.query_one("#address", Input)
+        for typed, left in (("u@spark-1:x", "u@spark-1:x"), ("u@spark-1:22", ""), ("ssh://u@spark-1:22", "")):
+            line.value = typed
+            await pilot.press("enter")
+            await pilot.pause()
+            assert line.value == left
+        assert looked == ["u@spark-1:22"]
+        told = [one.message for one in app._notifications]
+        assert any("expected a port" in message for message in told), told
+        assert any("among the hosts already" in message for message in told), told
+        text = screen.query_one("#yaml", TextArea).text
+        assert [line.strip() for line in text.split("\n") if "user:" in line or "port: 22" in line] == [
+            "user: u",
+            "port: 22",
+        ]
+
+
+async def test_everything_has_its_place_at_80x24(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With two hosts found every field is on the screen, and the footer says how to leave and save."""
+
+    async def look(address: str, _ask: object, *, ssh_config: str = "") -> Candidate:
+        return Candidate(address, spark(1 if "1" in address else 2))
+
+    monkeypatch.setattr("cockpit.tui.setup_screen.look_at", look)
+    app = CockpitApp(None, feed=lambda store, _ask: QuietFeed(store))
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await app_in_setup(pilot)
+        for address in ("spark-1.local", "spark-2.local"):
+            screen.query_one("#address", Input).value = address
+            await pilot.press("enter")
+            while any(one.found is None for one in screen.candidates):
+                await pilot.pause(0.02)
+        await pilot.pause()
+        for name in ("address", "bases", "runtime", "model", "name", "yaml"):
+            shown = screen.find_widget(screen.query_one(f"#{name}"))
+            assert shown.visible_region.height >= (1 if name not in ("bases", "yaml") else 3), name
+        last = "".join(segment.text for segment in screen._compositor.render_strips()[-1])
+        for key in ("esc leave", "^s save", "^x drop host", "^o other head"):
+            assert key in last, last
+        assert "? help" not in last
+
+
+def test_flags_that_ask_for_more_than_there_is_are_told() -> None:
+    """A model for two Sparks on one, and one for one on two."""
+
+    def told(base: str, candidates: list[Candidate]) -> list[str]:
+        text = (shipped_folder() / f"{base}.yaml").read_text()
+        return notes(candidates, parse(propose(text, "x", candidates, "", "").encode(), "x.yaml"))
+
+    assert "spread over 2 GPUs, and there is 1 GPU" in told("llama-3.3-70b", BOTH[:1])[0]
+    assert "takes one GPU of 2 hosts" in told("single-spark", BOTH)[0]
+    assert told("llama-3.3-70b", BOTH) == told("single-spark", BOTH[:1]) == []
+    four = replace(spark(1), gpus=(("580", "H200"),) * 4)
+    assert told("llama-3.3-70b", [Candidate("h", four)]) == []
+
+
+def comments(text: str) -> list[str]:
+    """Every comment of a profile."""
+    return [line.partition("#")[2].strip() for line in text.split("\n") if "#" in line and "'" not in line]
+
+
+@pytest.mark.parametrize("base", ["qwen3.5-122b-fp8", "llama-3.3-70b", "single-spark"])
+def test_comments_stay_where_they_hold(base: str) -> None:
+    """All of the shipped profile's, but for its marks and what is told of its own file."""
+    text = (shipped_folder() / f"{base}.yaml").read_text()
+    hosts = BOTH[:1] if base == "single-spark" else BOTH
+    made = propose(text, "mine", hosts, "my/image:1", "")
+    gone = {"CHANGE", "To keep your changes", "Before the first run", "Look at the lines"}
+    kept = [one.replace("CHANGE: ", "") for one in comments(text)]
+    wanted = [one for one in kept if not any(word in one for word in gone)]
+    assert [one.replace("mine", base) for one in comments(made)] == wanted
+    assert "CHANGE" not in made
+    assert "CHANGE" in propose(text, "mine", hosts, "", "")
+
+
+def test_comments_on_another_model_port_or_runtime_go() -> None:
+    """What no longer holds is not kept."""
+    text = (shipped_folder() / "llama-3.3-70b.yaml").read_text()
+    other = propose(text, "mine", BOTH, "~/venv", "my/model")
+    assert "Llama" not in other
+    assert "140 GB" not in other
+    assert "gated" not in other
+    assert "image" not in other
+    assert parse(other.encode(), "mine.yaml").serve.api_name == "my/model"
+    assert "cable" not in propose(text, "mine", BOTH[:1], "", "")
+    left = replace(spark(2), ports=(port("enp1s0f0np0", "192.168.100.20/24", 200_000, "mlx5_core"),))
+    hosts = parse(propose(text, "x", [BOTH[0], Candidate("b", left)], "", "").encode(), "x.yaml").hosts
+    assert [host.env["NCCL_IB_HCA"] for host in hosts] == ["rocep1s0f1,roceP2p1s0f1", "rocep1s0f0,roceP2p1s0f0"]
+    usb = replace(left, ports=(port("eth7", "192.168.100.20/24", 200_000),))
+    hosts = parse(propose(text, "x", [BOTH[0], Candidate("b", usb)], "", "").encode(), "x.yaml").hosts
+    assert [dict(host.env) for host in hosts][1] == {}
 
 
 async def refuse(_error: HostKeyUnknown) -> bool:

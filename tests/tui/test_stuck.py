@@ -41,7 +41,7 @@ async def test_hosts_that_were_never_reached(size: tuple[int, int]) -> None:
         assert "✗ no host answers" in text
         assert "No host answers." in text
         assert "not reachable since 21:05:48, next try in 10 s" in text
-        assert "Ask every host now" in text
+        assert "Try every host now." in text
         assert list(offered(app))[:2] == ["r", "q"]
         assert not {"⏎", "a", "u", "t", "f", "l"} & set(offered(app))
         assert all(offered(app).values())

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -14,7 +15,7 @@ from textual.widgets import Input, TextArea
 from cockpit.logs.sanitise import clean
 from cockpit.tui import reach, words
 from cockpit.tui.ending import ended, last_seen
-from cockpit.tui.state import State
+from cockpit.tui.state import RUN, State
 
 if TYPE_CHECKING:
     from textual.binding import ActiveBinding
@@ -59,6 +60,7 @@ def _run(state: State, *, named: bool) -> Content:
         return Content.styled("✗ no profile", "$text-error")
     if run is None:
         asked = "no run yet" if state.looked_at else "asking the hosts …"
+        asked = "? run not known" if reach.unasked(state, RUN) else asked
         return Content.assemble((doing or asked, "$text-accent" if doing else "$muted"))
     name = f"run {clean(words.run_name(run.id))} · " if named else ""
     if run.ready:
@@ -130,7 +132,7 @@ class Footer(Widget):
         binding = active.binding
         ours = binding.action.startswith("app.do(")
         action = BY_ID.get(binding.action[8:-2]) if ours else None
-        place, usable, constant = 0, active.enabled, False
+        place, usable, constant = self._own_order().get(binding.key, 0), active.enabled, False
         if action is not None:
             place, usable = action.place(context.state), action.available(context)
             constant = action.constant and not reach.stuck(context.state)
@@ -141,6 +143,11 @@ class Footer(Widget):
             return None
         display = binding.key_display or self.app.get_key_display(binding)
         return place, (display.split(" ")[0], binding.description, usable)
+
+    def _own_order(self) -> dict[str, int]:
+        """The places of a screen's own keys: wherever the focus is, they stand in the order they were given in."""
+        own = type(self.screen).BINDINGS
+        return {one.key: number for number, one in enumerate(own) if isinstance(one, Binding)}
 
     @property
     def _writing(self) -> bool:

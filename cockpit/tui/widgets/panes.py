@@ -102,6 +102,15 @@ def _ran(view: CommandView) -> list[Content]:
     return lines
 
 
+def unasked_content(state: State) -> list[Content]:
+    """What a head that answers could not be asked, and why."""
+    lines = [Content.styled("What can't be asked", "bold")]
+    for trouble in state.troubles:
+        lines.append(Content.assemble(("  ▲ ", "$text-warning"), (clean(trouble.what), "bold")))
+        lines.append(block(trouble.reason, "    "))
+    return lines
+
+
 def host_content(host: HostView, state: State) -> Content:
     """Everything known of a host."""
     spec = host.spec
@@ -114,6 +123,8 @@ def host_content(host: HostView, state: State) -> Content:
         )
     trouble = host_text.trouble_lines(host, state)
     parts += [Content(""), *trouble] if trouble else []
+    if host is state.hosts[0]:
+        parts += [Content(""), *unasked_content(state)] if state.troubles else []
     sample = host.sample
     if sample is not None:
         parts += [

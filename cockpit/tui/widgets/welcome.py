@@ -8,9 +8,10 @@ from textual.content import Content
 
 from cockpit.tui import reach
 from cockpit.tui.actions import BY_ID
-from cockpit.tui.state import HostView, Link, State
+from cockpit.tui.state import RUN, HostView, Link, State
+from cockpit.tui.widgets.panes import unasked_content
 
-WAYS = ("run_all", "run", "details", "flags")
+WAYS = dict.fromkeys(("run_all", "run", "details", "flags"), "")
 """Actions that a newcomer wants first."""
 RESCUES = {"retry": "Try every host now.", "details": "", "edit_flags": "", "quit": ""}
 """Actions that are left while the head does not answer, with what they mean then where it is not their help."""
@@ -24,13 +25,17 @@ def welcome(state: State) -> Content:
         return Content.styled("The profile is being read …", "$muted")
     if state.looked_at is None:
         return Content.styled("The hosts are being asked how they stand …", "$muted")
+    if state.run is None and reach.unasked(state, RUN) is not None and not state.activity.busy:
+        return Content("\n").join(
+            [*unasked_content(state), Content(""), *_keys({"retry": "Ask again.", **WAYS})]
+        )
     if state.activity.busy or state.run is not None:
         return Content.styled("No log yet.", "$muted")
     if state.read_only:
         return Content.styled("Nothing runs yet. Opened read-only: nothing can be started from here.", "$muted")
     lines = [Content.styled("Nothing runs yet.", "bold"), Content("")]
     return Content("\n").join(
-        [*lines, *_keys(dict.fromkeys(WAYS, "")), Content(""), Content.styled("← → select a step.", "$muted")]
+        [*lines, *_keys(WAYS), Content(""), Content.styled("← → select a step.", "$muted")]
     )
 
 
