@@ -112,7 +112,9 @@ class _Lines:
                 say(f"{MARKS[event.state]} {event.task.host}: {show.safe(event.task.title)}")
             case TaskChanged() if not self._plan:
                 self._close()
-                first, _, rest = show.safe(event.reason).partition("\n")
+                by_hand = event.task.by_hand and event.reason == event.task.by_hand
+                reason = "yours to do, as shown above" if by_hand else event.reason
+                first, _, rest = show.safe(reason).partition("\n")
                 say(f"{MARKS[event.state]} {event.task.host}: {event.task.kind.value}: {first}")
                 if rest:
                     say(show.indented(rest))

@@ -56,7 +56,7 @@ def _needs(asked: Asked, name: str, found: ModelFacts, folder: str) -> list[str]
     if TOKEN in asked.profile.serve.secrets:
         needs.append(f"with {TOKEN} exported there")
     else:
-        needs.append(f"a gated model needs its licence accepted and {TOKEN} exported there")
+        needs.append(f"for a gated model, with its licence accepted and {TOKEN} exported there")
     return needs
 
 
