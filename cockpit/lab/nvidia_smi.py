@@ -34,6 +34,8 @@ _UNMEASURED = (
     "temperature.",
     "power.",
     "clocks.",
+    "clocks_event_reasons.",
+    "persistence_mode",
     "fan.",
     "pstate",
     "ecc.",

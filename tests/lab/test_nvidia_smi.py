@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from cockpit.lab import processes
 from cockpit.lab.lab import LabInfo
-from cockpit.lab.nvidia_smi import header, without_unit
+from cockpit.lab.nvidia_smi import answer, header, without_unit
+from cockpit.probes.scripts.machine_facts import GPU_FIELDS as PREFLIGHT_FIELDS
 from tests.lab.ssh import ssh, ssh_argv
 
 # Header lines of nvidia-smi 580.159.04.
@@ -31,6 +33,11 @@ if sys.argv[1:]:
     os.execv(sys.executable, ["ray::RayWorkerProc.run", "-c", sys.argv[1]])
 """
 HOLD = "held = b'x' * (64 << 20); print('up', flush=True); import sys; sys.stdin.read()"
+
+
+def test_what_preflight_asks_is_answered(tmp_path: Path) -> None:
+    status, text = answer([f"--query-gpu={PREFLIGHT_FIELDS}", "--format=csv,noheader"], tmp_path)
+    assert (status, text) == (0, "[N/A], [N/A], [N/A]\n")
 
 
 def smi(info: LabInfo, host: str, options: str) -> subprocess.CompletedProcess[bytes]:
