@@ -48,7 +48,8 @@ _ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 class FlagCheck:
     """The checks' answer. ``vllm`` is the version that judged: the runtime's own, or, where ``source`` is
     shipped, one whose flags the cockpit brings along. ``seconds`` is what vLLM's import and its answer took,
-    ``facts`` what the hosts said, ``digest`` tells this vLLM from another."""
+    ``facts`` what the hosts said, ``digest`` tells this vLLM from another. ``unasked`` says why the runtime was
+    not asked and what to do, "" where it was."""
 
     vllm: str
     problems: tuple[Problem, ...]
@@ -58,6 +59,7 @@ class FlagCheck:
     seconds: Mapping[str, float] = field(default_factory=dict)
     facts: HostFacts | None = None
     digest: str = ""
+    unasked: str = ""
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -80,7 +82,28 @@ class FlagCheck:
             "findings": [problem.to_json() for problem in self.problems],
             "command": list(self.command),
             "seconds": dict(self.seconds),
+            "asked": not self.unasked,
+            "reason": self.unasked or None,
         }
+
+    @property
+    def by_whom(self) -> str:
+        """Whose flags judged, in words."""
+        return by_whom(self.vllm, self.source, asked=not self.unasked)
+
+
+def by_whom(version: str, source: str, *, asked: bool) -> str:
+    """Whose flags an answer is from, in words."""
+    if source != "runtime":
+        return f"vLLM {version} (flags that the cockpit brings along)"
+    return f"vLLM {version} (the runtime's own{'' if asked else ', as it gave them earlier'})"
+
+
+UNCHECKED = (
+    "Not checked: vLLM's own verdict on the whole command line, the model, the memory, and what the hosts have "
+    "installed."
+)
+"""What an answer without the runtime leaves open."""
 
 
 def serve_environment(profile: Profile) -> Mapping[str, str]:
@@ -139,8 +162,9 @@ async def check_flags(
     )
 
 
-def check_offline(profile: Profile) -> FlagCheck:
-    """What can be said without any host: by the flags this runtime gave earlier, else by shipped ones."""
+def check_offline(profile: Profile, unasked: str) -> FlagCheck:
+    """What can be said without any host: by the flags this runtime gave earlier, else by shipped ones.
+    ``unasked`` is why there is no more."""
     schema = flag_cache.offline(profile)
     problems = (
         *backend_problems(profile, {}),
@@ -149,7 +173,9 @@ def check_offline(profile: Profile) -> FlagCheck:
         *schema_problems(profile, schema, sure=schema.source == "runtime"),
         *flag_rules.parser_problems(profile, {}, schema),
     )
-    return FlagCheck(schema.version, ordered(problems), serve_argv(profile), schema.source, schema)
+    return FlagCheck(
+        schema.version, ordered(problems), serve_argv(profile), schema.source, schema, unasked=unasked
+    )
 
 
 def ordered(problems: Iterable[Problem]) -> tuple[Problem, ...]:

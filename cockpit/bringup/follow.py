@@ -5,7 +5,7 @@ from __future__ import annotations
 from shlex import quote
 
 from cockpit.bringup.session import Session
-from cockpit.model.command import Command, script
+from cockpit.model.command import Command, script, streaming
 from cockpit.model.profile import Profile
 
 START_BYTES = 4 * 1024 * 1024
@@ -25,7 +25,7 @@ def _log(profile: Profile, run: str) -> str:
 def serve_log(profile: Profile, run: str, offset: int) -> Command:
     """The command that streams a run's serve log from byte ``offset`` on."""
     text = f"exec tail -c +{offset + 1} -F {_log(profile, run)} 2>/dev/null"
-    return Command(profile.head.name, ("sh", "-c", text), "follow the serve log")
+    return streaming(Command(profile.head.name, ("sh", "-c", text), "follow the serve log"))
 
 
 async def read_start(session: Session, run: str) -> bytes:

@@ -22,6 +22,8 @@ from cockpit.model.profile_error import ProfileError
 
 DONE, FAILED, USAGE, UNREACHABLE, REFUSED, DETACHED = 0, 1, 2, 3, 4, 130
 
+GONE = "Detached. What runs on the hosts goes on."
+
 BY_OUTCOME = {
     Outcome.READY: DONE,
     Outcome.DOWN: DONE,
@@ -50,20 +52,24 @@ def status_of(error: CockpitError) -> int:
 
 
 @contextmanager
-def leaving() -> Iterator[None]:
-    """Turn what the cockpit can explain into words on standard error and the contract's exit status."""
+def leaving(*, as_json: bool = False) -> Iterator[None]:
+    """Turn what the cockpit can explain into words on standard error and the contract's exit status. With
+    ``as_json`` the error is the answer too, where there is none yet."""
     try:
         yield
     except CockpitError as error:
         say(_in_words(error), err=True)
+        _answer(as_json, error.message, error)
         leave(status_of(error))
     except click.ClickException as error:
         text = io.StringIO()
         error.show(file=text)
         say(text.getvalue(), err=True, nl=False)
+        _answer(as_json, error.format_message())
         leave(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        say("\nDetached. What runs on the hosts goes on.", err=True)
+        say(f"\n{GONE}", err=True)
+        _answer(as_json, GONE)
         leave(DETACHED)
     except BrokenPipeError:
         # The reader of a pipe has gone (`spark-cockpit logs … | head`): nothing is left to say to anybody.
@@ -72,7 +78,9 @@ def leaving() -> Iterator[None]:
     except OSError as error:
         # A file or folder of this machine: the disk is full, a path can't be written or read.
         where = f"{inline(error.filename)}: " if error.filename else ""
-        say(f"{where}{error.strerror or error}", err=True)
+        said = f"{where}{error.strerror or error}"
+        say(said, err=True)
+        _answer(as_json, said)
         leave(FAILED)
 
 
@@ -94,6 +102,18 @@ def run(verb: Coroutine[Any, Any, int]) -> int:
         return asyncio.run(watched())
     except asyncio.CancelledError:
         raise click.Abort from None
+
+
+def _answer(as_json: bool, message: str, error: CockpitError | None = None) -> None:
+    """Write the error as JSON, where no answer was written before it."""
+    from cockpit.cli import show
+
+    if not as_json or show.answered:
+        return
+    told: dict[str, Any] = {"message": message, "remedy": error.remedy if error else ""}
+    if isinstance(error, ProfileError):
+        told["mistakes"] = [mistake.to_json() for mistake in error.mistakes]
+    show.as_json({"error": told})
 
 
 def _in_words(error: CockpitError) -> str:

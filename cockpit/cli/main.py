@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -308,5 +309,6 @@ def completion(shell: str) -> None:
 
 def main() -> None:
     """Run the command line; errors leave in words and with the contract's exit status."""
-    with exits.leaving():
+    # Asked of the words themselves: an error may come before they are understood.
+    with exits.leaving(as_json="--json" in sys.argv[1:]):
         cockpit.main(prog_name="spark-cockpit", standalone_mode=False)

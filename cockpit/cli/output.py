@@ -28,7 +28,7 @@ def name(text: object) -> str:
 
 def rewrite(text: str = "", *, err: bool = False) -> None:
     """Write over the terminal's present line, and stay at its beginning: what comes next is written over it."""
-    click.echo(f"{_ERASE}{clean(text)}\r", err=err, nl=False)  # noqa: TID251 - the one place
+    click.echo(_ERASE + (f"{clean(text)}\r" if text else ""), err=err, nl=False)  # noqa: TID251 - the one place
 
 
 def script(text: str) -> None:

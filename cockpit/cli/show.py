@@ -19,8 +19,13 @@ _C1 = re.compile("[\x7f-\x9f]")
 MARKS = {Grade.READY: "✓", Grade.SLOW: "~", Grade.BLOCKED: "✗", Grade.UNKNOWN: "?"}
 
 
+answered: list[bool] = []
+"""Whether an object was written: an error that comes after the answer is none of its own."""
+
+
 def as_json(record: Mapping[str, Any]) -> None:
     """One JSON object on one line of standard output."""
+    answered.append(True)
     text = json.dumps({"schema": SCHEMA, **record}, ensure_ascii=False, default=str)
     # json escapes C0 alone; a terminal obeys C1 too.
     say(_C1.sub(lambda found: f"\\u{ord(found.group()):04x}", text))

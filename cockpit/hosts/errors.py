@@ -152,7 +152,7 @@ class HostKeyRevoked(HostKeyError):
 
 
 class ConnectionLost(HostError):
-    """The link to the host is gone, or was never there; the outcome of ``command`` is unknown."""
+    """The link to the host is gone; the outcome of ``command`` is unknown."""
 
     def __init__(self, host: str, why: str, *, command: Command | None = None) -> None:
         doing = f" while it was to {command.why}, and how that ended is unknown" if command else ""
@@ -161,6 +161,22 @@ class ConnectionLost(HostError):
             host,
             f"the connection is gone{doing}: {why}{what}.",
             remedy="Whatever runs on the host goes on. Connect again and look at its state.",
+        )
+        self.command = command
+
+
+class NotConnected(ConnectionLost):
+    """There was no connection when ``command`` was to be run: nothing was. ``why`` is "" where there never was
+    one, else how the last one ended."""
+
+    def __init__(self, host: str, why: str = "", *, command: Command | None = None) -> None:
+        state = f"the connection is gone: {why}" if why else "there is no connection"
+        left = f". Nothing was run to {command.why}" if command else ""
+        HostError.__init__(
+            self,
+            host,
+            f"{state}{left}.",
+            remedy="Whatever runs on the host goes on. Connect, and look at its state.",
         )
         self.command = command
 

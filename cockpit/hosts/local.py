@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from cockpit.hosts import quoting
-from cockpit.hosts.errors import ConnectionLost, ForwardFailed, HostError, TimedOut
+from cockpit.hosts.errors import ConnectionLost, ForwardFailed, HostError, NotConnected, TimedOut
 from cockpit.hosts.running import (
     CHUNK,
     GRACE,
@@ -25,7 +25,7 @@ from cockpit.hosts.running import (
     secret_values,
     within,
 )
-from cockpit.model.command import Command, Completed
+from cockpit.model.command import Command, Completed, streaming
 from cockpit.model.profile import HostSpec
 
 CONNECT_TIMEOUT = 5.0
@@ -73,6 +73,7 @@ class LocalHost:
     @asynccontextmanager
     async def open(self, command: Command) -> AsyncIterator[LocalStream]:
         """Start ``command.argv`` and stream it; see ``hosts.host.Host``."""
+        command = streaming(command)
         data = command.stdin_bytes(secret_values(self._secrets))
         session = await self._start(command, quoting.stream_argv(command.argv, orphans=0))
         stream = LocalStream(self.name, command, session)
@@ -120,7 +121,7 @@ class LocalHost:
 
     async def _start(self, command: Command, argv: Sequence[str]) -> _Session:
         if not self._connected:
-            raise ConnectionLost(self.name, "not connected yet", command=command)
+            raise NotConnected(self.name, command=command)
         quoting.join(command.argv)
         opening = asyncio.ensure_future(_open_session(argv, self._home))
         try:

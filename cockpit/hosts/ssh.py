@@ -18,7 +18,7 @@ import asyncssh
 
 from cockpit.hosts import quoting
 from cockpit.hosts.dial import Ask, Client, Dialler
-from cockpit.hosts.errors import ConnectionLost, ForwardFailed, SessionRefused, TimedOut
+from cockpit.hosts.errors import ConnectionLost, ForwardFailed, NotConnected, SessionRefused, TimedOut
 from cockpit.hosts.running import (
     GRACE,
     SETTLE,
@@ -31,7 +31,7 @@ from cockpit.hosts.running import (
     within,
 )
 from cockpit.hosts.ssh_session import SshSession, open_session
-from cockpit.model.command import Command, Completed
+from cockpit.model.command import Command, Completed, streaming
 from cockpit.model.profile import HostSpec
 
 RUNS = 4
@@ -102,6 +102,7 @@ class SshHost:
     @asynccontextmanager
     async def open(self, command: Command) -> AsyncIterator[SshStream]:
         """Start ``command.argv`` and stream it; see ``hosts.host.Host``."""
+        command = streaming(command)
         data = command.stdin_bytes(secret_values(self._secrets))
         async with self._streams:
             session = await self._start(command, quoting.stream_argv(command.argv))
@@ -156,7 +157,7 @@ class SshHost:
 
     def _connection(self, command: Command | None) -> asyncssh.SSHClientConnection:
         if self._conn is None or self._conn.is_closed():
-            raise ConnectionLost(self.name, self._why(None), command=command)
+            raise NotConnected(self.name, self._why(None), command=command)
         return self._conn
 
     def lost(self, error: Exception | None, command: Command) -> ConnectionLost:
@@ -169,7 +170,7 @@ class SshHost:
             return cause.reason.rstrip(".")
         if cause is not None:
             return str(cause) or type(cause).__name__
-        return "it was closed" if self._client else "not connected yet"
+        return "it was closed" if self._client else ""
 
     async def _start(self, command: Command, argv: Sequence[str]) -> SshSession:
         conn = self._connection(command)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cockpit.model.errors import CockpitError
 
@@ -27,7 +27,8 @@ class Command:
     their values are put in on the way to the host: plans, runbooks and logs show the names only.
     ``gives`` names the secret that its standard output is (without the last line break).
     ``limit`` is in seconds; ``timeout(1)`` holds it on the host too, so that a command which is given up
-    on ends there even when the connection is gone.
+    on ends there even when the connection is gone. One that ``streams`` goes on for as long as it is listened
+    to, and has no limit.
     """
 
     host: str
@@ -37,10 +38,13 @@ class Command:
     secrets: tuple[str, ...] = ()
     limit: float = 30.0
     gives: str = ""
+    streams: bool = False
 
     @property
     def remote_argv(self) -> tuple[str, ...]:
-        """The argv as the host runs it, under ``timeout(1)`` (GNU coreutils)."""
+        """The argv as the host runs it, under ``timeout(1)`` (GNU coreutils) where it has a limit."""
+        if self.streams:
+            return self.argv
         return ("timeout", f"--kill-after={KILL_AFTER:g}", f"{self.limit:g}", *self.argv)
 
     def stdin_bytes(self, values: Mapping[str, str]) -> bytes:
@@ -71,6 +75,11 @@ def script(host: str, text: str, why: str, *, secrets: tuple[str, ...] = (), lim
     that breaks while the script is on its way runs nothing instead of a part.
     """
     return Command(host, ("sh", "-s"), why, f"{{\n{text.rstrip()}\n}}\n", secrets, limit)
+
+
+def streaming(command: Command) -> Command:
+    """The command as ``Host.open`` runs it."""
+    return replace(command, streams=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,18 +27,21 @@ class FlagDesk(Protocol):
 
 
 class KnownFlags:
-    """Reaches nothing: answers by the flags that this runtime gave earlier, else by shipped ones."""
+    """Reaches nothing, for the reason ``resting``: answers by the flags that this runtime gave earlier, else by
+    shipped ones."""
 
-    resting = "nothing is reached from here"
+    def __init__(self, resting: str = "nothing is reached from here") -> None:
+        self.resting = resting
 
     async def check(self, profile: Profile, previous: FlagCheck | None) -> FlagCheck:
         """What can be said without any host."""
-        return await asyncio.to_thread(check_offline, profile)
+        return await asyncio.to_thread(check_offline, profile, self.resting)
 
 
 class HostFlags:
     """Asks the vLLM on the head, in a helper that stays loaded. ``session`` gives the connections as they are
-    now, ``occupied`` why a helper must not be loaded on the head at this time ("" where it may)."""
+    now, ``occupied`` why a helper must not be loaded on the head at this time ("" where it may). A host that is
+    not connected is none to ask: the cockpit is trying already, and its panel says why not."""
 
     def __init__(self, session: Callable[[], Session | None], occupied: Callable[[], str]) -> None:
         self._session = session
@@ -47,15 +50,18 @@ class HostFlags:
     @property
     def resting(self) -> str:
         """Why vLLM is not asked now."""
-        return "the hosts are not connected" if self._session() is None else self._occupied()
-
-    def _for(self, profile: Profile) -> Session | None:
-        session = None if self._occupied() else self._session()
-        return replace(session, profile=profile, runtime=environment(profile)) if session else None
+        session = self._session()
+        if session is None:
+            return "the hosts are not connected"
+        away = [name for name, host in session.hosts.items() if not host.connected]
+        if away:
+            return f"{' and '.join(away)} {'is' if len(away) == 1 else 'are'} not connected"
+        return self._occupied()
 
     async def check(self, profile: Profile, previous: FlagCheck | None) -> FlagCheck:
         """The deep check's verdict."""
-        session = self._for(profile)
-        if session is None:
-            return await KnownFlags().check(profile, previous)
-        return await check_flags(session, deep=True, keep=True, previous=previous)
+        session, resting = self._session(), self.resting
+        if session is None or resting:
+            return await KnownFlags(resting).check(profile, previous)
+        asked = replace(session, profile=profile, runtime=environment(profile))
+        return await check_flags(asked, deep=True, keep=True, previous=previous)

@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from textual.content import Content
 
+from cockpit.bringup.flag_judge import UNCHECKED, FlagCheck
 from cockpit.hosts.quoting import join
 from cockpit.logs.sanitise import clean
 from cockpit.model.finding import Fix, Problem, Severity
@@ -51,8 +52,11 @@ def verdict(view: EditView, now: float) -> Content:
         else ("✓ no errors ", "$text-success"),
         (f"▲ {words.plural(count[1], 'warning')} ", "$text-warning") if count[1] else ("", ""),
     ]
-    if not view.check.digest:
-        return Content.assemble(*parts, (f"· vLLM was not asked: {clean(view.resting)}", "$text-warning"))
+    if view.check.unasked:
+        why = clean(view.resting or view.check.unasked.partition("\n")[0])
+        found = words.plural(len(view.problems), "finding") if view.problems else "nothing found"
+        unasked = (f"? vLLM was not asked: {why} ", "$text-warning")
+        return Content.assemble(unasked, (f"· {found} by the flags that are known", "$muted"))
     return Content.assemble(*parts, (f"· {view.took:.2f} s" if view.took is not None else "", "$muted"))
 
 
@@ -132,9 +136,21 @@ def findings_content(view: EditView) -> Content:
         return Content("\n").join([told, *(line for one in view.problems for line in _finding(one))])
     if view.check is None:
         return Content.styled("vLLM is asked about the whole command line; its words stand here.", "$muted")
+    if view.check.unasked:
+        return Content("\n").join(
+            [*_unasked(view.check), *(line for one in view.problems for line in _finding(one))]
+        )
     if not view.problems:
         return Content.styled("✓ Nothing stands against a launch.", "$text-success")
     return Content("\n").join(line for problem in view.problems for line in _finding(problem))
+
+
+def _unasked(check: FlagCheck) -> list[Content]:
+    """That this is no verdict of vLLM's, why, by whose flags it is, and what to do."""
+    known = f"Judged by {clean(check.by_whom)}. {UNCHECKED}"
+    lines = [Content.styled(f"? vLLM was not asked: {clean(check.unasked)}.", "$text-warning"), block(known)]
+    lines.append(Content.styled("  → ^r asks again; a host's panel says why it is not connected.", "bold"))
+    return lines if check.problems else [*lines, Content.styled("Nothing was found so.", "$muted")]
 
 
 def _finding(problem: Problem) -> list[Content]:

@@ -87,7 +87,7 @@ class Judging:
         try:
             check = await self._desk.check(draft.profile, self._previous)
         except CockpitError as error:
-            known = await KnownFlags().check(draft.profile, None)
+            known = await KnownFlags(str(error)).check(draft.profile, None)
             return Judged(draft, known, self._clock() - began, str(error))
         self._answered = draft.data
         if check.facts is not None:

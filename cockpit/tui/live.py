@@ -388,7 +388,7 @@ class Live:
         except CockpitError as error:
             self.store.apply(f.FlagsJudged(FlagsView(error=str(error))))
         else:
-            self.store.apply(f.FlagsJudged(FlagsView(result.vllm, result.problems)))
+            self.store.apply(f.FlagsJudged(FlagsView(result.vllm, result.problems, unasked=result.unasked)))
 
 
 def _quiet(session: Session) -> Session:

@@ -193,12 +193,13 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class FlagsView:
-    """The flags' judgement. ``error`` says why there is none."""
+    """The flags' judgement. ``error`` says why there is none, ``unasked`` why it is none of vLLM's own."""
 
     vllm: str = ""
     problems: tuple[Problem, ...] = ()
     error: str = ""
     busy: bool = False
+    unasked: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,7 @@ def test_everything_is_found_at_once_and_mended(
     told = json.loads(found.stdout)
     assert (found.returncode, told["source"], told["vllm"]) == (4, "runtime", "0.32.0")
     assert found.stderr == "Asking vLLM on here about the flags ...\n"
+    assert (told["asked"], told["reason"]) == (True, None)
     errors = [(one["flag"], one["line"]) for one in told["findings"] if one["severity"] == "error"]
     assert errors == [("tensor-paralel-size", 13), ("dtype", 14), ("max-model-len", 11)]
     mended = lab.run("flags", str(path), "--fix")
@@ -172,11 +173,44 @@ def test_without_its_host_a_profile_is_judged_by_shipped_flags(cli: Cli) -> None
         ("dtpye", "warning"),
         ("seed", "warning"),
     ]
-    assert "far" in found.stderr
+    assert told["asked"] is False
+    assert told["reason"].startswith("far: 127.0.0.1 cannot be reached: ")
+    assert found.stderr == ""
     listed = cli.run("flags", str(path), "--list")
     assert listed.returncode == 0
     assert "--tensor-parallel-size" in listed.stdout
-    assert "flags that the cockpit brings along" in listed.stderr
+    assert "flags that the cockpit brings along)\nThe runtime was not asked. far: 127.0.0.1" in listed.stdout
+    assert cli.json("flags", str(path), "--list", "seed")["asked"] is False
+
+
+def test_without_its_host_the_answer_itself_says_that_it_is_no_verdict(cli: Cli) -> None:
+    hosts = "  - {name: far, address: 127.0.0.1, port: 9, role: head}"
+    path = cli.profile(Path("/opt/vllm"), "/models/x", "    seed: 1\n", hosts)
+    before = path.read_bytes()
+    found = cli.run("flags", str(path), "--fix")
+    lines = found.stdout.splitlines()
+    assert (found.returncode, found.stderr) == (3, "")
+    assert lines[0].startswith(
+        "The runtime was not asked, so this is no verdict. far: 127.0.0.1 cannot be reached"
+    )
+    assert "ssh 127.0.0.1" in lines[1]
+    assert re.fullmatch(
+        r"By vLLM 0\.\d+\.\d+ \(flags that the cockpit brings along\): nothing found\.", lines[2]
+    )
+    assert lines[3].startswith("Not checked: ")
+    assert lines[4] == "--fix changed nothing: it goes by the runtime's own verdict."
+    assert path.read_bytes() == before
+    answer = json.loads(cli.run("flags", str(path), "--fix", "--json").stdout)
+    assert (answer["schema"], answer["asked"], answer["applied"]) == (1, False, [])
+
+
+def test_a_runtime_that_cannot_be_asked_is_told_in_the_answer(cli: Cli) -> None:
+    """The host answers, and has no environment where the profile says."""
+    path = cli.profile(cli.folder / "none", "/models/x", "    seed: 1\n")
+    found = cli.run("flags", str(path), "--json")
+    told = json.loads(found.stdout)
+    assert (found.returncode, told["asked"], told["source"]) == (3, False, "shipped")
+    assert f"no virtual environment at {cli.folder / 'none'}" in told["reason"]
 
 
 def test_the_missing_backend_is_told_without_any_host(cli: Cli) -> None:

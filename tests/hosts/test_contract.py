@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cockpit.hosts.errors import CommandFailed, ConnectionLost, TimedOut
+from cockpit.hosts.errors import CommandFailed, ConnectionLost, NotConnected, TimedOut
 from cockpit.hosts.factory import open_host
 from cockpit.hosts.host import Host, Stream
 from cockpit.model.command import SecretMissingError, script
@@ -233,6 +233,9 @@ async def test_without_a_connection_nothing_is_run(host: Host, tmp_path: Path) -
     assert not host.connected
     with pytest.raises(ConnectionLost) as caught:
         await host.run(command("touch", str(tmp_path / "made")))
+    assert isinstance(caught.value, NotConnected)
+    assert "Nothing was run to " in str(caught.value)
+    assert "unknown" not in str(caught.value)
     assert "spark-1" in str(caught.value)
     assert not (tmp_path / "made").exists()
     await host.connect()

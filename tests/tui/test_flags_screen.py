@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 
 from cockpit.bringup.flag_hosts import HostFacts
 from cockpit.bringup.flag_judge import FlagCheck, check_offline, ordered
+from cockpit.bringup.open import open_session
 from cockpit.model.finding import Fix, Problem, Severity
 from cockpit.model.profile import Profile
 from cockpit.model.profile_yaml import parse
@@ -21,10 +22,12 @@ from cockpit.serving.parser_check import NoVerdictError
 from cockpit.serving.schema_shipped import shipped
 from cockpit.tui import facts as f
 from cockpit.tui import flag_edit_text as text
+from cockpit.tui.flag_desk import HostFlags, KnownFlags
 from cockpit.tui.flag_edit import split_entry
 from cockpit.tui.flag_keys import Mode
 from cockpit.tui.flags_screen import FlagsScreen
 from cockpit.tui.state import FlagsView
+from cockpit.tui.widgets.panes import flags_content
 from tests.tui.scenes import Scene
 from tests.tui.test_snapshots import SIZES, settle
 
@@ -60,7 +63,7 @@ class Desk:
 
     async def check(self, profile: Profile, previous: FlagCheck | None) -> FlagCheck:
         self.asked.append(profile)
-        known = await asyncio.to_thread(check_offline, profile)
+        known = await asyncio.to_thread(check_offline, profile, "")
         problems = [
             replace(one, severity=Severity.ERROR) if one.flag in ("kv-cache-dtype", "max-model-len") else one
             for one in known.problems
@@ -330,6 +333,37 @@ async def test_without_an_answer_of_vllms_the_known_flags_are_gone_by(scene: Sce
         shown = text.findings_content(screen.view).plain
         assert "no space left on device" in shown
         assert "'fp9' is none of its choices" in shown
+
+
+async def test_with_the_hosts_away_the_editor_says_whose_flags_judge(scene: Scene) -> None:
+    """No connection was ever there: that is what is said, with the version that judged instead and what to do."""
+    async with open_session(scene.profile) as session:
+        scene.feed.desk = HostFlags(lambda: session, lambda: "")
+        async with scene.app().run_test(size=(120, 40)) as pilot:
+            screen = await opened(pilot)
+            names = " and ".join(spec.name for spec in scene.profile.hosts)
+            head = text.head(screen.view, 0.0).plain
+            shown = text.findings_content(screen.view).plain
+    assert f"vLLM was not asked: {names} are not connected" in head
+    assert "✓" not in head
+    assert screen.view.error == ""
+    assert shown.startswith(f"? vLLM was not asked: {names} are not connected.")
+    assert "Judged by vLLM 0.32.0 (flags that the cockpit brings along). Not checked: " in shown
+    assert "^r asks again" in shown
+    assert "'fp9' is none of its choices" in shown
+    for untrue in ("gone", "run was", "unknown", "Nothing stands against"):
+        assert untrue not in head + shown
+
+
+async def test_flags_that_vllm_was_not_asked_about_are_no_verdict_in_the_pane(scene: Scene) -> None:
+    known = await KnownFlags("a run is loading").check(scene.profile, None)
+    judged = FlagsView(known.vllm, (), unasked=known.unasked)
+    shown = flags_content(replace(scene.store.state, flags=judged)).plain
+    assert shown.startswith("? vLLM was not asked: a run is loading")
+    assert "Nothing stands against" not in shown
+    assert flags_content(replace(scene.store.state, flags=FlagsView(known.vllm))).plain.startswith(
+        "Judged by vLLM "
+    )
 
 
 async def test_a_value_that_makes_no_profile_is_told(scene: Scene) -> None:

@@ -14,7 +14,7 @@ from cockpit.bringup.preparation.pace import Pace
 from cockpit.bringup.preparation.task import Kind, Task, TaskProgress, Tell
 from cockpit.bringup.session import Session
 from cockpit.hosts.errors import HostError
-from cockpit.model.command import Command, script
+from cockpit.model.command import Command, script, streaming
 from cockpit.model.profile import HostSpec
 from cockpit.probes.answers import HostFacts, ImageFacts, parse_host
 from cockpit.probes.asked import Asked
@@ -160,7 +160,7 @@ def pull_command(host: HostSpec, image: str) -> Command:
     """``docker pull``, with what it says made countable."""
     text = script_text("cockpit.bringup.preparation.scripts", "pull")
     line = f"exec python3 -I -S -c {shlex.quote(text)} docker pull {shlex.quote(image)}\n"
-    return script(host.name, line, f"pull {image}")
+    return streaming(script(host.name, line, f"pull {image}"))
 
 
 async def _load(session: Session, asked: Asked, source: str, name: str) -> ImageLoad:

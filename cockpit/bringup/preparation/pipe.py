@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 
 from cockpit.bringup.preparation.moving import ONE_TIME, Heard
-from cockpit.model.command import Command, script
+from cockpit.model.command import Command, script, streaming
 from cockpit.model.profile import HostSpec
 from cockpit.runtime.script_text import script_text
 
@@ -30,7 +30,7 @@ def _command(host: HostSpec, words: Sequence[str], why: str, before: str = "") -
     text = script_text("cockpit.bringup.preparation.scripts", "pipe")
     line = f"exec python3 -I -S -c {shlex.quote(text)} {shlex.join(words)}"
     secret = f"{ONE_TIME}=${{{ONE_TIME}}}; export {ONE_TIME}\n"
-    return script(host.name, f"{before}{secret}{line}", why, secrets=(ONE_TIME,))
+    return streaming(script(host.name, f"{before}{secret}{line}", why, secrets=(ONE_TIME,)))
 
 
 def parse(piece: bytes) -> Heard | None:

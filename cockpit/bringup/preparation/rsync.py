@@ -6,7 +6,7 @@ import re
 import shlex
 
 from cockpit.bringup.preparation.moving import ONE_TIME, Heard
-from cockpit.model.command import Command, script
+from cockpit.model.command import Command, script, streaming
 from cockpit.model.profile import HostSpec
 
 _OFFER = """\
@@ -60,7 +60,9 @@ def offer_command(host: HostSpec, peer: HostSpec, folder: str, port: int) -> Com
     """On the host that has the files: offer ``folder`` until the stream is closed."""
     text = _filled(_OFFER, folder=folder, address=host.cluster_address, port=port)
     text = text.replace("@PEER@", peer.cluster_address)
-    return script(host.name, text, f"offer {folder} to {peer.name} over the fabric", secrets=(ONE_TIME,))
+    return streaming(
+        script(host.name, text, f"offer {folder} to {peer.name} over the fabric", secrets=(ONE_TIME,))
+    )
 
 
 def take_command(
@@ -72,7 +74,7 @@ def take_command(
     text = _filled(_TAKE, folder=shlex.quote(folder), address=at, port=port)
     text = text.replace("@MINE@", host.cluster_address).replace("@AT@", f"[{at}]" if ":" in at else at)
     text = text.replace("@MORE@", "--ignore-times " if every_byte else "")
-    return script(host.name, text, f"copy the model's files from {peer.name}", secrets=(ONE_TIME,))
+    return streaming(script(host.name, text, f"copy the model's files from {peer.name}", secrets=(ONE_TIME,)))
 
 
 def _filled(text: str, *, folder: str, address: str, port: int) -> str:

@@ -183,8 +183,15 @@ def flags_content(state: State) -> Content:
         return Content.assemble(("✗ The flags could not be judged.\n", "$text-error"), block(flags.error, ""))
     if not flags.vllm and not flags.problems:
         return Content.styled("f judges the profile's flags by the vLLM that will run; e edits them.", "$muted")
-    parts = [Content(f"Judged by vLLM {clean(flags.vllm)}; e edits the flags")]
-    if not flags.problems:
+    if flags.unasked:
+        parts = [
+            Content.styled(f"? vLLM was not asked: {clean(flags.unasked, multiline=True)}", "$text-warning"),
+            Content(f"By the flags that are known of vLLM {clean(flags.vllm)}:"),
+        ]
+        parts += [] if flags.problems else [Content.styled("Nothing was found so.", "$muted")]
+    else:
+        parts = [Content(f"Judged by vLLM {clean(flags.vllm)}; e edits the flags")]
+    if not flags.problems and not flags.unasked:
         parts.append(Content.styled("✓ Nothing stands against a launch.", "$text-success"))
     for problem in flags.problems:
         parts += [Content(""), *problem_lines(problem, state.profile)]
