@@ -16,7 +16,8 @@ from typing import Final
 from cockpit.logs.blocks import BLOCK, LogFile
 
 SLICE: Final = 16 * 1024 * 1024
-_CHUNK: Final = 256 * 1024
+_SPARSE: Final = 48
+"""From so many bytes a line on, lines are long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,8 @@ class LineIndex:
         self.indexed = 0
         self._ends = array("Q")
         self._open = 0
-        self._buffer = bytearray(_CHUNK)
+        self._buffer = bytearray(BLOCK)
+        self._sparse = False
 
     @property
     def complete(self) -> bool:
@@ -64,25 +66,30 @@ class LineIndex:
 
     def extend(self, limit: int = SLICE) -> bool:
         """Index at most ``limit`` more bytes; False when there was nothing left to index."""
-        file, buffer, before = self.file, self._buffer, self.indexed
+        file, before = self.file, self.indexed
         stop = min(file.size, before + limit)
         while self.indexed < stop:
-            got = file.read_into(buffer, self.indexed)
+            got = file.read_into(self._buffer, self.indexed)
             if not got:
                 break
-            self._count(buffer, min(got, stop - self.indexed))
+            self._count(min(got, stop - self.indexed, BLOCK - self.indexed % BLOCK))
         return self.indexed > before
 
-    def _count(self, buffer: bytearray, size: int) -> None:
-        """Count the first ``size`` bytes of ``buffer``, which stand at ``indexed``."""
-        at = 0
-        while at < size:
-            step = min(size - at, BLOCK - self.indexed % BLOCK)
-            self._open += buffer.count(b"\n", at, at + step)
-            at += step
-            if (self.indexed + step) % BLOCK == 0:
-                self._ends.append(self._open)
-            self.indexed += step
+    def _count(self, size: int) -> None:
+        """Count the first ``size`` bytes of the buffer, which stand at ``indexed``, within one block.
+
+        Taking the ``\\n`` out goes from one to the next by ``memchr`` and is three times as fast as ``count``,
+        which looks at every byte (CPython up to 3.12), unless lines are short: the block before tells.
+        """
+        if size == BLOCK and self._sparse:
+            found = BLOCK - len(self._buffer.replace(b"\n", b""))
+        else:
+            found = self._buffer.count(b"\n", 0, size)
+        self._sparse = found * _SPARSE < size
+        self._open += found
+        self.indexed += size
+        if self.indexed % BLOCK == 0:
+            self._ends.append(self._open)
 
     # Positions
 

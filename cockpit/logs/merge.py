@@ -17,7 +17,7 @@ from typing import Final
 from cockpit.logs.lines import Place
 from cockpit.logs.log import Log
 from cockpit.logs.sieve import Sieve
-from cockpit.logs.times import time_of, year_of
+from cockpit.logs.times import time_in, year_of
 
 _SHIFT: Final = 56
 _MASK: Final = (1 << _SHIFT) - 1
@@ -27,8 +27,8 @@ SLICE: Final = 20_000
 
 
 class _Tape:
-    """One log, read line by line; ``time`` is that of the line at ``start``. With ``keep`` only the lines that
-    the sieve holds come by; the others' times count all the same."""
+    """One log, read a chunk of lines at a time; ``time`` is that of the line at ``start``. With ``keep`` only the
+    lines that the sieve holds come by; the others' times count all the same."""
 
     def __init__(self, log: Log, keep: Sieve | None) -> None:
         self.log = log
@@ -42,33 +42,36 @@ class _Tape:
         self.starts = array("Q")
         self.times = array("d")
         self._keep = keep
-        self._lines: Iterator[tuple[int, bytes]] = iter(())
+        self._ready: tuple[list[int], list[float]] = ([], [])
+        """The lines that were read, of which those before ``_at`` are merged."""
+        self._at = 0
+        self._latest = float("-inf")
 
     def load(self) -> bool:
         """Have a line at hand; False where the file has no further whole line, or the sieve has not come to
         it. A last line without its ``\\n`` counts once it has been given its end."""
         while self.start is None:
-            found = next(self._lines, None)
-            if found is None:
+            starts, times = self._ready
+            if self._at < len(starts):
+                self.reached = self.start = starts[self._at]
+                self.time = times[self._at]
+            elif not self._read():
                 self.reached = self._next
-                if not self._read():
-                    return False
-                continue
-            start, head = found
-            self.reached = start
-            told = time_of(head.decode("utf-8", "replace"), self.year)
-            if told is not None and told > self.time:
-                self.time = told
-            if self._keep is None or self._keep.next(start) == start:
-                self.start = start
+                return False
         return True
 
-    def take(self) -> int:
-        """The line at hand, which is merged now."""
-        start, self.start = self.start or 0, None
-        self.starts.append(start)
-        self.times.append(self.time)
-        return start
+    def take(self, before: tuple[float, int], number: int, most: int) -> tuple[list[int], list[float]]:
+        """The line at hand, and those after it that are at hand too and come ``before`` another log's: that log's
+        time and number. This log's is ``number``."""
+        starts, times = self._ready
+        time, other = before
+        cut = bisect_right if number < other else bisect_left
+        end = min(max(self._at + 1, cut(times, time, self._at)), self._at + most)
+        run = starts[self._at : end], times[self._at : end]
+        self._at, self.start = end, None
+        self.starts.extend(run[0])
+        self.times.extend(run[1])
+        return run
 
     def _read(self) -> bool:
         """Read on; False where no whole line follows."""
@@ -77,15 +80,33 @@ class _Tape:
         data = file.read(start, min(end, start + _CHUNK))
         size = data.rfind(b"\n") + 1
         if size:
-            self._lines = _heads(data[:size], start)
+            self._ready, self._at = self._parse(data, size, start), 0
             self._next = start + size
             return True
         stop = self.log.index.end_of_line(start) if start < end else end
         if stop >= end:
             return False
-        self._lines = iter([(start, data[:_LOOK])])
+        self._ready, self._at = self._parse(data[:_LOOK] + b"\n", 1, start), 0
         self._next = stop + 1
         return True
+
+    def _parse(self, data: bytes, size: int, base: int) -> tuple[list[int], list[float]]:
+        """The lines that begin in the first ``size`` bytes of ``data``, each with its time."""
+        starts, times = list[int](), list[float]()
+        keep, year, latest, at = self._keep, self.year, self._latest, 0
+        kept = keep.next(base) if keep is not None else None
+        while at < size:
+            end = data.find(b"\n", at)
+            told = time_in(data, year, at, min(end, at + _LOOK))
+            if told is not None and told > latest:
+                latest = told
+            if keep is None or kept == base + at:
+                starts.append(base + at)
+                times.append(latest)
+                kept = keep.next(base + at + 1) if keep is not None else None
+            at = end + 1
+        self._latest = latest
+        return starts, times
 
     @property
     def unfinished(self) -> int | None:
@@ -105,15 +126,6 @@ class _Tape:
         size, start = self.log.file.size, self._next
         read = self.start is None and self.reached == start < size
         return read and self.log.index.end_of_line(start) >= size
-
-
-def _heads(data: bytes, start: int) -> Iterator[tuple[int, bytes]]:
-    """The beginnings of whole lines, each with its offset."""
-    at = 0
-    while at < len(data):
-        end = data.find(b"\n", at)
-        yield start + at, data[at : min(end, at + _LOOK)]
-        at = end + 1
 
 
 class Merge:
@@ -137,24 +149,29 @@ class Merge:
 
     def extend(self, lines: int = SLICE) -> bool:
         """Merge about ``lines`` more lines; False when there were none."""
-        for done in range(lines):
-            loaded = [(tape.time, number) for number, tape in enumerate(self._tapes) if tape.load()]
+        done = 0
+        while done < lines:
+            loaded = sorted((tape.time, number) for number, tape in enumerate(self._tapes) if tape.load())
             if not loaded:
-                return done > 0
-            time, number = min(loaded)
+                break
+            number = loaded[0][1]
+            before = loaded[1] if len(loaded) > 1 else (float("inf"), number + 1)
             with self._lock:
-                self._insert(time, number << _SHIFT | self._tapes[number].take())
-        return True
+                starts, times = self._tapes[number].take(before, number, lines - done)
+                self._insert(number << _SHIFT, starts, times)
+            done += len(starts)
+        return done > 0
 
-    def _insert(self, time: float, key: int) -> None:
-        """At the end, or, when a slower log's line comes late, before what is later than it."""
-        if not self._times or time >= self._times[-1]:
-            self._keys.append(key)
-            self._times.append(time)
-        else:
-            at = bisect_right(self._times, time)
-            self._keys.insert(at, key)
-            self._times.insert(at, time)
+    def _insert(self, mark: int, starts: list[int], times: list[float]) -> None:
+        """At the end, or, when a slower log's lines come late, before what is later than they are."""
+        late = 0
+        while late < len(times) and self._times and times[late] < self._times[-1]:
+            at = bisect_right(self._times, times[late])
+            self._keys.insert(at, mark | starts[late])
+            self._times.insert(at, times[late])
+            late += 1
+        self._keys.extend([mark | start for start in starts[late:]])
+        self._times.extend(times[late:])
 
     def at(self, number: int) -> tuple[int, int]:
         """Which log line ``number`` (from 0) of the merged order is of, and where it starts there."""

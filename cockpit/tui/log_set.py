@@ -146,6 +146,6 @@ class LogSet:
                         return
                     busy |= sieve.extend(1)
                 if self.merge is not None:
-                    busy |= self.merge.extend(_MERGED)
+                    busy |= self.merge.extend()
                 if not busy:
                     return

@@ -100,6 +100,18 @@ def test_lines_by_number(path: Path, content: bytes, line: int, count: int) -> N
         ]
 
 
+@pytest.mark.parametrize("widths", [[1], [200], [1, 200, 10, 500, 2], [200, 1, 47, 48, 49]])
+def test_short_lines_and_long_ones_in_whole_blocks(path: Path, widths: list[int]) -> None:
+    """Blocks of either kind follow blocks of either kind."""
+    content = b"".join((b"x" * (width - 1) + b"\n") * (3 * BLOCK // width) for width in widths)
+    index = opened(path, content)
+    while index.extend(BLOCK * 2 + 7):
+        assert index.newlines == content.count(b"\n", 0, index.indexed)
+    assert index.newlines == content.count(b"\n")
+    for at in range(0, len(content), 10_007):
+        assert index.number_at(at) == content.count(b"\n", 0, at) + 1
+
+
 @settings(max_examples=60, deadline=None)
 @given(parts=st.lists(CONTENT, min_size=1, max_size=4))
 def test_a_growing_file(path: Path, parts: list[bytes]) -> None:

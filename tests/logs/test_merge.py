@@ -215,6 +215,15 @@ def test_every_line_once_in_its_files_order(
         pass
     lines = MergedLines(merge)
     places = [lines.place(number) for number in range(len(merge))]
+    expected: list[tuple[int, int, int]] = []
+    for number, seconds in enumerate(logs):
+        latest = -1
+        for at, second in enumerate(seconds, 1):
+            latest = max(latest, -1 if second is None else second)
+            expected.append((latest, number, at))
+    assert [(opened_logs.index(place.log), place.number) for place in places] == [
+        (number, at) for _, number, at in sorted(expected)
+    ]
     for log, seconds in zip(opened_logs, logs, strict=True):
         own = [place for place in places if place.log is log]
         assert [log.index.number_at(place.start) for place in own] == list(range(1, len(seconds) + 1))
