@@ -37,7 +37,7 @@ def _judged(asked: Asked, name: str, found: ModelFacts, having: str) -> Verdict:
 
 def _absent(asked: Asked, name: str, found: ModelFacts, having: str) -> Verdict:
     declared = asked.profile.serve.model
-    if elsewhere := _elsewhere(asked, name, found):
+    if elsewhere := _elsewhere(asked, name, found) or _unmounted(asked, name, found):
         return elsewhere
     observed = f"{declared} is not there (looked for {found.path})."
     remedy = _copy(asked, name, having, found.path) or _download(asked, name, found)
@@ -68,6 +68,25 @@ def _elsewhere(asked: Asked, name: str, found: ModelFacts) -> Verdict | None:
     else:
         remedy = f"Name that cache in the profile: runtime.env.HF_HOME: {source}"
         fix = Fix(remedy, {"set": {"runtime.env.HF_HOME": source}})
+    refused = found.offline or found.kind == "local"
+    return Verdict("model", (name,), Grade.BLOCKED if refused else Grade.SLOW, observed, why, remedy, (fix,))
+
+
+def _unmounted(asked: Asked, name: str, found: ModelFacts) -> Verdict | None:
+    """The container has a folder of its own where the model is looked for."""
+    if asked.docker is None or mounted(asked, found.path):
+        return None
+    target = found.path if found.kind == "local" else _home(found.path)
+    source = target if found.kind == "local" else "~/.cache/huggingface"
+    observed = (
+        f"{asked.profile.serve.model} is not there (looked for {found.path}), and no mount holds that folder."
+    )
+    why = (
+        _EVERY + " What the container has in a folder of its own is gone with it, and no copy can be put there."
+    )
+    remedy = f"On {name}: mkdir -p {word(source)} ; and mount it: in runtime.mounts, {source}:{target}"
+    change = {"set": {"runtime.mounts": [*asked.docker.mounts, f"{source}:{target}"]}}
+    fix = Fix(f"Mount it: in runtime.mounts, {source}:{target}", change)
     refused = found.offline or found.kind == "local"
     return Verdict("model", (name,), Grade.BLOCKED if refused else Grade.SLOW, observed, why, remedy, (fix,))
 

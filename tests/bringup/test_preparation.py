@@ -236,3 +236,9 @@ async def test_a_model_that_no_host_has_is_named_with_its_download() -> None:
     assert "hf download Qwen/Qwen3.5-122B-A10B-FP8 --cache-dir ~/.cache/huggingface/hub" in first
     assert "about 122 GB are to come" in first and "with HF_TOKEN exported there" in first
     assert then.startswith("Then: spark-cockpit prepare pair --only model")
+    bare = parse(
+        PAIR.replace('mounts: ["~/.cache/huggingface:/root/.cache/huggingface"]', "mounts: []").encode(),
+        "pair.yaml",
+    )
+    tasks, notes = await model_tasks(session, Asked(bare, {}, {"one": inside, "two": inside}, {}))
+    assert tasks == [] and "no mount holds /root/.cache" in notes[0] and len(notes) == 2

@@ -343,6 +343,19 @@ def test_a_model_that_the_runtime_does_not_look_for() -> None:
     assert "is not there" in worst(checks_model.model(nothing)).observed, "what is looked for is not elsewhere"
 
 
+def test_a_model_where_the_container_has_a_folder_of_its_own() -> None:
+    away = inside(model=ModelFacts("hub", False, False, HUB))
+    bare = "{kind: docker, image: vllm-node}"
+    verdict = worst(checks_model.model(asked(profile=profile(bare), environments=away)))
+    expect(verdict, Grade.SLOW, ("two",), "no mount holds", "~/.cache/huggingface:/root/.cache/huggingface")
+    mended = changed(yaml(bare), "pair.yaml", [fix.change for fix in verdict.fix if fix.change])
+    again = worst(checks_model.model(asked(profile=parse(mended, "pair.yaml"), environments=away)))
+    assert "no mount holds" not in again.observed
+    local = inside(model=ModelFacts("local", False, False, "/models/x"))
+    verdict = worst(checks_model.model(asked(profile=profile(bare, "/models/x"), environments=local)))
+    expect(verdict, Grade.BLOCKED, ("two",), "no mount holds", "mkdir -p /models/x ; and mount it")
+
+
 @pytest.mark.parametrize(
     ("lack", "offline", "grade", "told"),
     [

@@ -25,7 +25,7 @@ from cockpit.hosts.errors import HostError
 from cockpit.model.profile import HostSpec
 from cockpit.probes.answers import ModelFacts, parse_environment
 from cockpit.probes.asked import Asked
-from cockpit.probes.download import download, expected_bytes, host_path
+from cockpit.probes.download import download, expected_bytes, host_path, mounted
 from cockpit.probes.preflight import environment_command
 from cockpit.runtime.prelude import heredoc
 
@@ -121,6 +121,12 @@ async def model_tasks(session: Session, asked: Asked) -> tuple[list[Task], list[
     wanting = [name for name, model in found.items() if not model.complete and model.kind != "url"]
     if not wanting:
         return [], []
+    if unmounted := [name for name in wanting if asked.docker and not mounted(asked, found[name].path)]:
+        return [], [
+            f"{name}: no mount holds {found[name].path}, where the runtime looks for the model; "
+            f"`spark-cockpit check {asked.profile.name}` names it."
+            for name in unmounted
+        ]
     if not having:
         return [_download(asked, wanting[0], found[wanting[0]])], []
     if found[having].file:
