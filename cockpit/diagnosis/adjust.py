@@ -113,6 +113,18 @@ def _backend_given(_hit: Hit, facts: Situation) -> Told:
     return Told("ray" if facts.backend == "ray" or facts.ray else "")
 
 
+def _nccl_reason(hit: Hit, _facts: Situation) -> Told:
+    return Told("told" if hit.parts.get("why") else "")
+
+
+def _ranks_alone(_hit: Hit, facts: Situation) -> Told:
+    """Whether several ranks were put on one node because nothing spreads them."""
+    several = facts.number("tensor_parallel_size", 1) * facts.number("pipeline_parallel_size", 1) > 1
+    return Told(
+        "alone" if several and facts.backend in ("", "mp") and not facts.ray and facts.nodes == 1 else ""
+    )
+
+
 def _unknown_flag(hit: Hit, _facts: Situation) -> Told:
     flag = hit.parts.get("flag", "") or hit.parts.get("rest", "").split(" ")[0]
     flag = flag.split("=", 1)[0]
@@ -270,9 +282,11 @@ RULES: dict[str, Rule] = {
     "missing_library": _missing_library,
     "model_path": _model_path,
     "module": _module,
+    "nccl_reason": _nccl_reason,
     "node_dead": _node_dead,
     "pydantic_field": _pydantic_field,
     "quant_given": _quant_given,
+    "ranks_alone": _ranks_alone,
     "ray_versions": _ray_versions,
     "rdma_call": _rdma_call,
     "unknown_flag": _unknown_flag,

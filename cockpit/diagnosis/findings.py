@@ -8,7 +8,7 @@ from typing import Any
 
 from cockpit.diagnosis.adjust import adjusted
 from cockpit.diagnosis.candidates import Attempt, Candidate
-from cockpit.diagnosis.guess import advice, kind_of
+from cockpit.diagnosis.guess import advice, kind_of, near
 from cockpit.diagnosis.reading import Hit, Reading
 from cockpit.diagnosis.signatures import FixTemplate
 from cockpit.diagnosis.situation import Situation
@@ -187,14 +187,18 @@ def of_exception(item: Candidate, hosts: Mapping[str, str], facts: Situation) ->
     process = block.head.process or "vllm serve"
     where = f" on {host}" if host else ""
     message = raised.message or _first(raised)
-    kind = kind_of(raised, serving=facts.ready)
+    known = near(raised)
+    kind = known.kind if known else kind_of(raised, serving=facts.ready)
+    words = {**facts.parts(), "host": host or "that host", "at": where}
+    told = [fix for fix in known.fix if _needs(fix) <= set(words)] if known else []
     return Finding(
         kind=kind,
         severity=Severity.ERROR,
         cause=f"{process}{where} ended with {raised.type}: {message}"[:_LONG],
-        confidence=Confidence.POSSIBLE,
+        confidence=Confidence.LIKELY if known else Confidence.POSSIBLE,
         host=host,
-        fix=(
+        fix=tuple(_fix(fix, words) for fix in told)
+        or (
             *((Fix(advice(kind)),) if advice(kind) else ()),
             Fix(
                 "No remedy is known for this message. It was raised at "
@@ -204,6 +208,11 @@ def of_exception(item: Candidate, hosts: Mapping[str, str], facts: Situation) ->
         ),
         evidence=(evidence(item.reading, raised.line, raised.text.split("\n", 1)[0]),),
     )
+
+
+def _needs(fix: FixTemplate) -> set[str]:
+    """The words that a fix has places for."""
+    return set(re.findall(r"\{(\w+)\}", f"{fix.text} {fix.change}"))
 
 
 def _first(raised: Raised) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+from cockpit.diagnosis.signatures import Signature, signatures
 from cockpit.diagnosis.tracebacks import Raised
+from cockpit.model.finding import Confidence
 
 _TYPES = (
     ("OutOfMemoryError", "oom-gpu"),
@@ -105,6 +107,23 @@ def kind_of(raised: Raised, *, serving: bool) -> str:
             if re.search(pattern, line):
                 return kind
     return "other"
+
+
+_WORDS_LEAST = 3
+
+
+def near(raised: Raised) -> Signature | None:
+    """The signature whose text stands in the message, though in another form than it knows; a text of fewer than
+    ``_WORDS_LEAST`` words may stand anywhere."""
+    found = [
+        (len(text), signature)
+        for signature in signatures()
+        if signature.role == "cause" and signature.weight >= 0 and signature.confidence is Confidence.CERTAIN
+        if not signature.any_level and signature.comes_from(raised.frames)
+        for text in (text.decode() for text in signature.find)
+        if len(text.split()) >= _WORDS_LEAST and text in raised.text
+    ]
+    return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
 def advice(kind: str) -> str:

@@ -6,7 +6,7 @@ import functools
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 
 from cockpit.diagnosis import outer, tracebacks
@@ -20,6 +20,9 @@ _MARK = tracebacks.MARK.encode()
 SOFT = {"INFO", "WARNING", "DEBUG"}
 """Levels of records that name no failure."""
 _LOGGING_ERROR = "--- Logging error ---"
+_REQUEST_ERROR = "Exception in ASGI application"
+_MARGIN = re.compile(r" {2,}(?:\| )+")
+"""What stands before the lines of a traceback in an exception group."""
 _GONE_ON = ("hutdown", "hutting down", "xiting", "leaked", "destroy")
 LONGEST_TEXT = 4000
 _ONE_OF = re.compile(r"(?i:apiserver)\w*|EngineCore\w*|Worker_\w+")
@@ -114,7 +117,11 @@ class _Cache:
         """A line taken apart, without what the tool that kept the log wrote before it."""
         line = self._lines.get(text)
         if line is None:
-            line = self._lines[text] = parse_line(self._bare(text))
+            line = parse_line(self._bare(text))
+            margin = _MARGIN.match(line.text)
+            if margin:
+                line = replace(line, text=line.text[margin.end() :])
+            self._lines[text] = line
         return line
 
     def _bare(self, text: str) -> str:
@@ -302,7 +309,7 @@ def _tail(cache: _Cache, lines: int) -> list[tuple[int, int, Line]]:
 
 def recovered(block: Block) -> bool:
     """Whether the process went on as if nothing had happened after a bare traceback."""
-    if block.before.startswith(_LOGGING_ERROR) or block.head.level in SOFT:
+    if block.before.startswith((_LOGGING_ERROR, _REQUEST_ERROR)) or block.head.level in SOFT:
         return True
     after = block.after
     if not block.bare or after is None or after.level not in SOFT or "-" not in after.time[:3]:
