@@ -28,6 +28,7 @@ _TAB: Final = 8
 _LOOK_BACK: Final = 64 * 1024
 _CUT: Final = 80
 _BLANK: Final = re.compile(rb"(?:\s|\x1b\[[0-9;:?]*[mK])*")
+_COLOURS: Final = re.compile(rb"(?:" + SGR.pattern.encode() + rb")*")
 
 
 class _Widths(dict[str, int]):
@@ -201,6 +202,10 @@ class LineLayout:
             if len(self._kept) > 8:
                 self._kept.popitem(last=False)
         return part
+
+    def shows(self, number: int) -> bool:
+        """Whether part ``number`` shows anything: colour sequences alone do not."""
+        return _COLOURS.fullmatch(self._file.read(self._cut(number), self._cut(number + 1))) is None
 
     def _style_before(self, number: int, start: int) -> Sgr:
         """The style that the part begins with; colours set more than 64 KiB before are forgotten."""

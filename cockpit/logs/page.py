@@ -21,6 +21,7 @@ from cockpit.logs.search import Query
 MARK: Final = -1
 TAIL: Final = 1 << 30
 _KEPT: Final = 512
+_BARREN: Final = 64
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -125,8 +126,9 @@ class Page:
             layout = self.layout(place)
             if anchor.row + 1 < self._rows_of(layout, anchor.part):
                 return Anchor(anchor.position, anchor.part, anchor.row + 1)
-            if anchor.part + 1 < layout.parts:
-                return Anchor(anchor.position, anchor.part + 1)
+            part = self._with_text(layout, range(anchor.part + 1, layout.parts))
+            if part is not None:
+                return Anchor(anchor.position, part)
         following = self.lines.next(anchor.position)
         if following is not None:
             return self._head(following)
@@ -140,7 +142,8 @@ class Page:
             return Anchor(anchor.position, anchor.part, anchor.row - 1)
         if anchor.part > 0:
             layout = self.layout(self.lines.place(anchor.position))
-            return Anchor(anchor.position, anchor.part - 1, self._rows_of(layout, anchor.part - 1) - 1)
+            part = self._with_text(layout, range(anchor.part - 1, 0, -1)) or 0
+            return Anchor(anchor.position, part, self._rows_of(layout, part) - 1)
         if anchor.part == 0 and self._marks(self.lines.place(anchor.position)):
             return Anchor(anchor.position, MARK)
         previous = self.lines.previous(anchor.position)
@@ -151,7 +154,13 @@ class Page:
         if not self.wrap:
             return Anchor(position)
         layout = self.layout(self.lines.place(position))
-        return Anchor(position, layout.parts - 1, self._rows_of(layout, layout.parts - 1) - 1)
+        part = self._with_text(layout, range(layout.parts - 1, 0, -1)) or 0
+        return Anchor(position, part, self._rows_of(layout, part) - 1)
+
+    def _with_text(self, layout: LineLayout, parts: range) -> int | None:
+        """The first of ``parts`` that shows anything: colour sequences alone are no row. None where none does;
+        of very many such parts in a row every so many is one all the same."""
+        return next((part for part in parts if layout.shows(part) or part % _BARREN == 0), None)
 
     def move(self, anchor: Anchor, rows: int) -> Anchor:
         """The anchor ``rows`` further down (up where negative), as far as there are rows."""

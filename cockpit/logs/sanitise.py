@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 from unicodedata import category
 
@@ -124,6 +125,7 @@ _SWITCHES: Final[dict[int, dict[str, bool]]] = {
 }
 
 
+@lru_cache(maxsize=1024)
 def apply_sgr(style: Sgr, parameters: str) -> Sgr:
     """``style`` after a colour sequence with these ``parameters`` (what stands between ``ESC[`` and ``m``)."""
     if not parameters or parameters == "0":

@@ -105,6 +105,8 @@ class LogPane(Vertical):
         self.hosts: Mapping[str, str] = {}
         """What the lines of a host carry (Ray's ``ip=``, or ``head`` for those without one), by its name."""
         self._asking = ""
+        self._ahead = 0
+        """How much of the prompt's text did not reach it by itself."""
         self._notice = ""
         self._detailed: Place | None = None
 
@@ -204,18 +206,29 @@ class LogPane(Vertical):
 
     def on_key(self, event: events.Key) -> None:
         """Open the prompt at its key, and take what is typed right after it: a terminal may hand over several
-        keys at once, and the focus moves only later."""
+        keys at once, and the focus moves only later. What still comes this way was typed before all that has
+        reached the prompt itself."""
         if self._asking:
             if event.is_printable and event.character:
                 event.stop()
-                self.query_one(Input).insert_text_at_cursor(event.character)
+                self._type_ahead(event.character)
+            elif event.key == "enter":
+                event.stop()
+                self._answer()
         elif event.key in _ASKS and self.view.has_focus:
             event.stop()
             self.action_ask(_ASKS[event.key])
 
+    def _type_ahead(self, text: str) -> None:
+        prompt, at = self.query_one(Input), self._ahead
+        cursor = prompt.cursor_position
+        prompt.value = prompt.value[:at] + text + prompt.value[at:]
+        prompt.cursor_position = cursor + len(text)
+        self._ahead = at + len(text)
+
     def action_ask(self, what: str) -> None:
         """Open the prompt."""
-        self._asking, self._notice = what, ""
+        self._asking, self._notice, self._ahead = what, "", 0
         sign, hint = _PROMPTS[what]
         prompt = self.query_one(Input)
         prompt.value = ""
@@ -244,10 +257,8 @@ class LogPane(Vertical):
         self.query_one(Horizontal).display = False
         self._tell()
 
-    @on(Input.Submitted)
-    def _answered(self, event: Input.Submitted) -> None:
-        event.stop()
-        asked, text = self._asking, event.value
+    def _answer(self) -> None:
+        asked, text = self._asking, self.query_one(Input).value
         self._close_prompt()
         try:
             if asked == "search":

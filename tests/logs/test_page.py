@@ -154,6 +154,20 @@ def test_moving_up_is_moving_down_reversed(
     log.close()
 
 
+@pytest.mark.parametrize(("colours", "rows"), [(20_000, 2), (400_000, 8)])
+def test_a_part_of_a_long_line_that_shows_nothing_is_no_row(path: Path, colours: int, rows: int) -> None:
+    """Of very many of them every 64th is one."""
+    log = opened(path, b"before\n" + b"\x1b[1m" * colours + b"bold\nafter\n")
+    page = Page(FileLines(log), 80)
+    page.wrap = True
+    found = all_rows(page)
+    assert [text_of(row) for row in found] == ["before", *[""] * (rows - 1), "bold", "after"]
+    back = [page.bottom(1)]
+    while (last := back[-1]) is not None:
+        back.append(page.before(last))
+    assert back[-2::-1] == [row.anchor for row in found]
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     parts=st.lists(

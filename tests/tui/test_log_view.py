@@ -12,8 +12,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.binding import Binding
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from cockpit.logs.filters import Filter
 from cockpit.logs.search import Query
@@ -536,6 +538,22 @@ def wait_for(holds: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
+async def test_keys_on_their_way_come_before_those_that_reached_the_prompt(log: Path) -> None:
+    async with shown(log) as (pilot, view):
+        pane = view.parent
+        assert isinstance(pane, LogPane)
+        pane.action_ask("search")
+        pane.on_key(events.Key("n", "n"))
+        prompt = pane.query_one(Input)
+        prompt.insert_text_at_cursor("ber")
+        for key in "um":
+            pane.on_key(events.Key(key, key))
+        prompt.insert_text_at_cursor(" 700")
+        assert (prompt.value, prompt.cursor_position) == ("number 700", 10)
+        pane.on_key(events.Key("enter", "\r"))
+        await until(pilot, lambda: view.current and view.current.number == 700)
+
+
 def test_nothing_is_written_beside_the_log(log: Path) -> None:
     before = sorted(log.parent.iterdir())
     for opened in open_logs([log]):
@@ -589,6 +607,9 @@ def test_keys_that_come_all_at_once_reach_the_prompt(tmux: Callable[..., str], l
     tmux("send-keys", "/number 1234", "Enter")
     wait_for(lambda: "“number 1234”: 1 of 1" in tmux("capture-pane", "-p"))
     assert "▸ 1234" in tmux("capture-pane", "-p")
+    whole = line(2345).strip()
+    tmux("send-keys", f"/{whole}", "Enter")
+    wait_for(lambda: "▸ 2345" in tmux("capture-pane", "-p"))
     tmux("send-keys", "/")
     wait_for(lambda: "/ text, or /regex/" in tmux("capture-pane", "-p"))
     tmux("send-keys", "-l", "[red]x")
