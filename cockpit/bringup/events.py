@@ -4,54 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
+from cockpit.bringup.names import Outcome as Outcome
+from cockpit.bringup.names import StepName as StepName
+from cockpit.bringup.names import StepState as StepState
 from cockpit.model.command import Command, Completed
 from cockpit.model.finding import Finding, Problem
 from cockpit.model.progress import Phase
 from cockpit.model.verdict import Verdict
-
-
-class StepName(StrEnum):
-    """The steps of the bring-up, in order."""
-
-    CONNECT = "connect"
-    PREFLIGHT = "preflight"
-    CONTAINERS = "containers"
-    RAY_HEAD = "ray-head"
-    RAY_WORKERS = "ray-workers"
-    MEMBERSHIP = "membership"
-    FLAGS = "flags"
-    LAUNCH = "launch"
-    LOAD = "load"
-    PROMPT = "prompt"
-
-
-class StepState(StrEnum):
-    """Where a step stands."""
-
-    WAITING = "waiting"
-    READY_TO_RUN = "ready-to-run"
-    RUNNING = "running"
-    DONE = "done"
-    NOT_NEEDED = "not-needed"
-    FAILED = "failed"
-    REFUSED = "refused"
-    UNKNOWN = "unknown"
-
-
-class Outcome(StrEnum):
-    """How ``up`` or ``down`` ended."""
-
-    READY = "ready"
-    FAILED = "failed"
-    STALLED = "stalled"
-    TIMEOUT = "timeout"
-    REFUSED = "refused"
-    UNREACHABLE = "unreachable"
-    DETACHED = "detached"
-    DOWN = "down"
 
 
 def now() -> datetime:

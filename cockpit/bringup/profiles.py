@@ -8,12 +8,12 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
+import cockpit
 from cockpit.model.errors import CockpitError, inline
 from cockpit.model.profile_error import ProfileError, nearest
 
@@ -58,7 +58,7 @@ def labs_folder() -> Path:
 
 def shipped_folder() -> Path:
     """The shipped profiles: inside the installed package, or at the top of a checkout."""
-    package = Path(str(files("cockpit")))
+    package = Path(cockpit.__file__).parent
     installed = package / "_data" / "profiles"
     return installed if installed.is_dir() else package.parent / "profiles"
 

@@ -12,13 +12,9 @@ from typing import Any, NoReturn
 
 import click
 
-from cockpit.bringup.errors import StepError
-from cockpit.bringup.events import Outcome
-from cockpit.bringup.profiles import ProfileNotFound
+from cockpit.bringup.names import Outcome
 from cockpit.cli.output import say
-from cockpit.hosts.errors import AuthenticationFailed, ConnectionLost, HostError, TimedOut, Unreachable
 from cockpit.model.errors import CockpitError, WrongWordError, inline
-from cockpit.model.profile_error import ProfileError
 
 DONE, FAILED, USAGE, UNREACHABLE, REFUSED, DETACHED = 0, 1, 2, 3, 4, 130
 
@@ -38,13 +34,17 @@ BY_OUTCOME = {
 
 def status_of(error: CockpitError) -> int:
     """The exit status the contract has for ``error``."""
+    # The screen's first paint does not wait for what nobody may raise.
+    from cockpit.bringup.errors import StepError
+    from cockpit.bringup.profiles import ProfileNotFound
+    from cockpit.hosts.errors import HostError
+    from cockpit.model.profile_error import ProfileError
+
     match error:
         case ProfileError() | ProfileNotFound() | WrongWordError():
             return USAGE
         case StepError():
             return BY_OUTCOME[error.outcome]
-        case Unreachable() | ConnectionLost() | TimedOut() | AuthenticationFailed():
-            return UNREACHABLE
         case HostError():
             return UNREACHABLE
         case _:
@@ -118,6 +118,8 @@ def _answer(as_json: bool, message: str, error: CockpitError | None = None) -> N
 
 def _in_words(error: CockpitError) -> str:
     """The error in full."""
+    from cockpit.bringup.errors import StepError
+
     if isinstance(error, StepError):
         # The runner brings every step with it, which the screen's first paint does not wait for.
         from cockpit.bringup.runner import tell

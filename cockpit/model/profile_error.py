@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cockpit.model.errors import CockpitError, inline
-from cockpit.model.profile import Place
+
+if TYPE_CHECKING:
+    from cockpit.model.profile import Place
 
 MOST = 40
 """Mistakes that an error's text tells one by one; the rest are counted."""

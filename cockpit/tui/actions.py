@@ -8,8 +8,7 @@ from typing import Final
 
 from textual.binding import Binding
 
-from cockpit.bringup.events import StepName, StepState
-from cockpit.model.finding import profile_fixes
+from cockpit.bringup.names import StepName, StepState
 from cockpit.tui import reach
 from cockpit.tui.state import State
 
@@ -141,6 +140,8 @@ def _fixing(context: Context) -> str:
 
 
 def _mending(context: Context) -> str:
+    from cockpit.model.finding import profile_fixes
+
     proposed = profile_fixes(context.state.flags.problems)
     return _starting(context) or ("" if proposed else "The judged flags propose no change.")
 

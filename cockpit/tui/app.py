@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
 from textual.app import SystemCommand
@@ -18,24 +18,24 @@ from textual.screen import Screen
 from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
-from cockpit.hosts.errors import HostKeyUnknown
 from cockpit.logs.sanitise import clean
 from cockpit.tui import themes
 from cockpit.tui.actions import ACTIONS, BY_ID, Action, Context, available, bindings, yields
-from cockpit.tui.attention import Attention
-from cockpit.tui.dialogs import key_question
 from cockpit.tui.feed import Feed, MakeFeed, live_feed
-from cockpit.tui.intents import INTENTS
-from cockpit.tui.intents.steps import show_step
-from cockpit.tui.log_choice import LogChoice
 from cockpit.tui.no_colour import PlainApp
 from cockpit.tui.remember import recall, remember, still_there
 from cockpit.tui.screen import CockpitScreen
 from cockpit.tui.signals import leave_at_signals, redraw_when_resumed
 from cockpit.tui.state import State
 from cockpit.tui.store import Store
-from cockpit.tui.widgets.prompt_pane import PromptPane
 from cockpit.tui.widgets.step_list import StepList
+
+if TYPE_CHECKING:
+    # Loaded when they are needed, which is after the first paint.
+    from cockpit.hosts.errors import HostKeyUnknown
+    from cockpit.tui.attention import Attention
+    from cockpit.tui.log_choice import LogChoice
+    from cockpit.tui.widgets.prompt_pane import PromptPane
 
 FRAME: Final = 0.1
 """Seconds between two looks at the store: however much happens, the screen is painted ten times a second."""
@@ -74,8 +74,8 @@ class CockpitApp(PlainApp[None]):
         self._asking = asyncio.Lock()
         self._usable: tuple[bool, ...] = ()
         self._refused_at = -REFUSED
-        self.logs = LogChoice(self)
-        self._attention = Attention(self)
+        self._logs: LogChoice | None = None
+        self._attention: Attention | None = None
         self._load_themes()
         if os.environ.get("SSH_CONNECTION"):
             self.animation_level = "none"
@@ -99,6 +99,15 @@ class CockpitApp(PlainApp[None]):
         screen = self.screen_stack[0]
         assert isinstance(screen, CockpitScreen)
         return screen
+
+    @property
+    def logs(self) -> LogChoice:
+        """Which log is shown."""
+        if self._logs is None:
+            from cockpit.tui.log_choice import LogChoice
+
+            self._logs = LogChoice(self)
+        return self._logs
 
     @property
     def feed(self) -> Feed:
@@ -198,6 +207,10 @@ class CockpitApp(PlainApp[None]):
         self._painted, self._painted_at = state.epoch, now
         with self.batch_update():
             self.cockpit.state = state
+        if self._attention is None:
+            from cockpit.tui.attention import Attention
+
+            self._attention = Attention(self)
         self._attention.follow(state)
         usable = tuple(action.available(self.usage) for action in ACTIONS)
         if usable != self._usable:
@@ -237,6 +250,8 @@ class CockpitApp(PlainApp[None]):
         if refusal:
             self._refuse(action, refusal)
         else:
+            from cockpit.tui.intents import INTENTS
+
             INTENTS[action_id](self)
 
     def _refuse(self, action: Action, why: str) -> None:
@@ -275,18 +290,22 @@ class CockpitApp(PlainApp[None]):
     @on(StepList.Selected)
     def _step_selected(self) -> None:
         if self.cockpit.lower.pane == "details" and self.opened and self.state.profile is not None:
+            from cockpit.tui.intents.steps import show_step
+
             show_step(self)
 
     @on(StepList.Opened)
     def _step_opened(self) -> None:
         self.action_do("details")
 
-    @on(PromptPane.Asked)
-    def _asked(self, event: PromptPane.Asked) -> None:
+    def on_prompt_pane_asked(self, event: PromptPane.Asked) -> None:
+        """A prompt was written."""
         self.feed.ask(event.text, **event.changes)
 
     async def _ask_about_key(self, error: HostKeyUnknown) -> bool:
         """Show an unknown host key and ask; one host at a time."""
+        from cockpit.tui.dialogs import key_question
+
         async with self._asking:
             answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
             self.push_screen(key_question(error), lambda yes: answer.set_result(bool(yes)))

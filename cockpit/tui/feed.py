@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from cockpit.bringup.events import Outcome, StepName
-from cockpit.hosts.errors import HostKeyUnknown
-from cockpit.tui.store import Store
+from cockpit.bringup.names import Outcome, StepName
 
 if TYPE_CHECKING:
     from cockpit.bringup.preparation.preparer import Confirm, Show
     from cockpit.bringup.preparation.task import Tell
     from cockpit.bringup.runner import Planned
+    from cockpit.hosts.errors import HostKeyUnknown
     from cockpit.logs.sources import Source
     from cockpit.model.command import Command
     from cockpit.tui.flag_desk import FlagDesk
+    from cockpit.tui.store import Store
 
 Key = tuple[str, str, str]
 """A log: host, source, run ("" where it belongs to none)."""
@@ -122,7 +122,7 @@ class Feed(Protocol):
         ...
 
 
-MakeFeed = Callable[[Store, Callable[[HostKeyUnknown], Awaitable[bool]]], Feed]
+MakeFeed: TypeAlias = "Callable[[Store, Callable[[HostKeyUnknown], Awaitable[bool]]], Feed]"
 
 
 def live_feed(store: Store, ask: Callable[[HostKeyUnknown], Awaitable[bool]]) -> Feed:

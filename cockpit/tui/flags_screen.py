@@ -28,8 +28,9 @@ from cockpit.tui.flag_edit import EditView, split_entry
 from cockpit.tui.flag_judging import Judged, Judging
 from cockpit.tui.flag_keys import Mode, bindings, usable
 from cockpit.tui.screen import HEIGHTS, WIDTHS
+from cockpit.tui.themes import shipped_folder
 from cockpit.tui.widgets.bars import Footer
-from cockpit.tui.widgets.host_panel import Lines
+from cockpit.tui.widgets.lines import Lines
 
 TURNS: Final = ("findings", "command", "differences")
 """What the lower part shows in turn, where there is no room for all."""
@@ -51,6 +52,7 @@ class FlagsScreen(Screen[Path | None]):
     """Gives the path of the profile where it was saved, else None. ``view`` is all that is shown."""
 
     AUTO_FOCUS = "#flag-list"
+    CSS_PATH = str(shipped_folder() / "flags.tcss")
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [

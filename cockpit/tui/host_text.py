@@ -8,7 +8,7 @@ from textual.content import Content
 
 from cockpit.logs.sanitise import clean
 from cockpit.model.facts import Gpu, Sample
-from cockpit.tui import memory_watch, reach, words
+from cockpit.tui import member_words, memory_watch, reach, words
 from cockpit.tui.bars import stacked
 from cockpit.tui.state import HostView, Link, State
 
@@ -148,8 +148,8 @@ def ray_line(host: HostView, state: State, width: int) -> Line:
     if len(state.hosts) < 2:
         return Content.assemble(label("Ray"), ("not needed on one host", MUTED))
     if host.member is not None:
-        mark, style = words.MEMBER_MARKS[host.member.state]
-        text = words.member_words(host.member)
+        mark, style = member_words.MEMBER_MARKS[host.member.state]
+        text = member_words.member_words(host.member)
         if host.sample and host.sample.gpus and host.member.gpus:
             text = text.replace(" GPU", f" of {len(host.sample.gpus)} GPU", 1)
         line = Content.assemble(label("Ray"), (f"{mark} ", style), clean(text))

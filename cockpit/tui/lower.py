@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -15,19 +16,15 @@ from textual.reactive import reactive
 from textual.widgets import Input
 
 from cockpit.logs.sanitise import clean
-from cockpit.model.profile import Role
 from cockpit.tui.state import State
-from cockpit.tui.widgets import finding_pane
-from cockpit.tui.widgets.finding_pane import FindingPane
-from cockpit.tui.widgets.host_panel import Lines
-from cockpit.tui.widgets.panes import FlagsPane, TextPane, flags_content
-from cockpit.tui.widgets.prompt_pane import PromptPane
-from cockpit.tui.widgets.serving_pane import ServingPane
+from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.welcome import welcome
 
 if TYPE_CHECKING:
     from cockpit.logs.log import Log
     from cockpit.tui.log_set import LogSet
+    from cockpit.tui.widgets.panes import TextPane
+    from cockpit.tui.widgets.prompt_pane import PromptPane
 
 PANES = ("log", "details", "why", "prompt", "serving", "flags")
 TITLES = {"log": "Log", "details": "Details", "prompt": "Prompt", "serving": "Serving", "flags": "Flags"}
@@ -59,6 +56,13 @@ class Lower(Vertical):
 
     async def _furnish(self) -> None:
         """All the other panes: nothing can be shown in them before the first paint."""
+        for module in ("finding_pane", "panes", "prompt_pane", "serving_pane"):
+            await asyncio.to_thread(importlib.import_module, f"cockpit.tui.widgets.{module}")
+        from cockpit.tui.widgets.finding_pane import FindingPane
+        from cockpit.tui.widgets.panes import FlagsPane, TextPane
+        from cockpit.tui.widgets.prompt_pane import PromptPane
+        from cockpit.tui.widgets.serving_pane import ServingPane
+
         panes = self.query_one("#panes")
         await panes.mount(TextPane(id="details"), FindingPane(id="why"), before="#log")
         await panes.mount(
@@ -80,8 +84,10 @@ class Lower(Vertical):
             return
         self._arrange()
         if pane == "prompt":
-            self.query_one(PromptPane).show()
+            self._prompt.show()
         elif pane == "serving":
+            from cockpit.tui.widgets.serving_pane import ServingPane
+
             self.query_one(ServingPane).show()
         self._show()
 
@@ -106,14 +112,32 @@ class Lower(Vertical):
         if self._logs is None:
             self.query_one("#log .empty", Lines).show(welcome(self.state))
         if self.pane == "why":
-            self.query_one(FindingPane).show(finding_pane.content(self.state))
+            from cockpit.tui.widgets import finding_pane
+
+            self._text("why").show(finding_pane.content(self.state))
         elif self.pane == "flags":
-            self.query_one("#flags", TextPane).show(flags_content(self.state))
+            from cockpit.tui.widgets.panes import flags_content
+
+            self._text("flags").show(flags_content(self.state))
         self._title()
+
+    def _text(self, name: str) -> TextPane:
+        """One of the panes that are text."""
+        from cockpit.tui.widgets.panes import TextPane
+
+        return self.query_one(f"#{name}", TextPane)
+
+    @property
+    def _prompt(self) -> PromptPane:
+        from cockpit.tui.widgets.prompt_pane import PromptPane
+
+        return self.query_one(PromptPane)
 
     def _title(self) -> None:
         title = TITLES.get(self.pane, "")
         if self.pane == "why":
+            from cockpit.tui.widgets import finding_pane
+
             title = finding_pane.title(self.state)
         elif self.pane == "log" and self._log_title:
             title = f"Log · {self._log_title}"
@@ -128,7 +152,7 @@ class Lower(Vertical):
         """What the details pane shows; ``subject`` is the record that it was made of."""
         self.subject = subject
         self._details_title = title
-        self.query_one("#details", TextPane).show(content)
+        self._text("details").show(content)
         self._title()
 
     def focus_pane(self) -> None:
@@ -156,10 +180,8 @@ class Lower(Vertical):
     def text(self) -> str:
         """The text of the pane that is shown; "" for a log or charts."""
         if self.pane == "prompt":
-            return self.query_one(PromptPane).text
-        return (
-            self.query_one(f"#{self.pane}", TextPane).text if self.pane in ("details", "why", "flags") else ""
-        )
+            return self._prompt.text
+        return self._text(self.pane).text if self.pane in ("details", "why", "flags") else ""
 
     @property
     def focused_within(self) -> bool:
@@ -180,6 +202,7 @@ class Lower(Vertical):
     async def show_logs(self, paths: Mapping[str, Path], title: str) -> None:
         """Show the logs at ``paths``, each by its host's name, at their end; several by time."""
         from cockpit.logs.log import Log
+        from cockpit.model.profile import Role
         from cockpit.tui.log_pane import LogPane
         from cockpit.tui.log_set import LogSet
 

@@ -12,14 +12,11 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Static
 
-from cockpit.bringup.events import StepName
+from cockpit.bringup.names import StepName
 from cockpit.tui.actions import bindings
 from cockpit.tui.lower import Lower
 from cockpit.tui.state import State
 from cockpit.tui.widgets.bars import Footer, Header
-from cockpit.tui.widgets.chart import Chart
-from cockpit.tui.widgets.host_panel import HostPanel
-from cockpit.tui.widgets.serving_pane import ServingPane
 from cockpit.tui.widgets.step_list import StepList
 
 WIDTHS = [(0, "-narrow"), (100, "-middle"), (140, "-wide")]
@@ -70,10 +67,12 @@ class CockpitScreen(Screen[None]):
             # The app is ending: what is told meanwhile has no place any more.
             return
         names = [host.name for host in after.hosts]
-        if self.is_mounted and names != [panel.host for panel in self.query(HostPanel)]:
+        if self.is_mounted and names != [host.name for host in before.hosts]:
             await self._mount_hosts(names)
 
     async def _mount_hosts(self, names: list[str]) -> None:
+        from cockpit.tui.widgets.host_panel import HostPanel
+
         box = self.query_one("#hosts", HorizontalScroll)
         await box.remove_children()
         await box.mount(*(HostPanel(name).data_bind(CockpitScreen.state) for name in names))
@@ -83,6 +82,9 @@ class CockpitScreen(Screen[None]):
 
     def plotting(self) -> None:
         """plotext is loaded: charts may be drawn."""
+        from cockpit.tui.widgets.host_panel import HostPanel
+        from cockpit.tui.widgets.serving_pane import ServingPane
+
         self.drawing = True
         for panel in self.query(HostPanel):
             panel.plotting()
@@ -97,11 +99,16 @@ class CockpitScreen(Screen[None]):
         self._brief()
 
     def _brief(self) -> None:
+        self.steps.column = self.has_class("-wide")
+        if not self.state.hosts:
+            return
+        from cockpit.tui.widgets.chart import Chart
+        from cockpit.tui.widgets.host_panel import HostPanel
+
         narrow = self.has_class("-narrow")
         for number, panel in enumerate(self.query(HostPanel)):
             panel.set_class(narrow and number != self.active_host, "-brief")
             panel.show()
-        self.steps.column = self.has_class("-wide")
         for chart in self.query(Chart):
             chart.refresh()
 

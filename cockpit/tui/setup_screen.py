@@ -24,8 +24,9 @@ from cockpit.tui.screen import WIDTHS
 from cockpit.tui.setup_hosts import Ask, known_aliases, look_at
 from cockpit.tui.setup_profile import AddressError, Candidate, fabric, image_of, notes, parse_address
 from cockpit.tui.setup_yaml import MARK, propose
+from cockpit.tui.themes import shipped_folder
 from cockpit.tui.widgets.bars import Footer
-from cockpit.tui.widgets.host_panel import Lines
+from cockpit.tui.widgets.lines import Lines
 
 INTRO = (
     "No profile yet: it is made here of hosts and a model, and can be changed by hand before it is saved. Nothing is "
@@ -74,7 +75,10 @@ class SetupScreen(Screen[Path | None]):
     """Gives the path of the profile that was saved, or None."""
 
     AUTO_FOCUS = "#address"
+    CSS_PATH = str(shipped_folder() / "setup.tcss")
     HORIZONTAL_BREAKPOINTS = WIDTHS
+    LETTERS = (Input, TextArea)
+    """Where keys are text; the footer leaves them out there."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "leave", key_display="esc"),
         Binding("ctrl+s", "save", "save", priority=True, key_display="^s"),

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from cockpit.bringup.events import Outcome, StepName, StepState
-from cockpit.model.finding import Explanation, Fix, Problem, Severity, profile_fixes
+from cockpit.bringup.names import Outcome, StepName, StepState
 from cockpit.model.progress import Phase
-from cockpit.model.verdict import Grade, Verdict
 
 if TYPE_CHECKING:
     # The records' types: what they are of is loaded by whoever makes them, after the first paint.
     from cockpit.logs.sources import Source
     from cockpit.model.command import Command, Completed
     from cockpit.model.facts import Member, Sample
+    from cockpit.model.finding import Explanation, Fix, Problem
     from cockpit.model.profile import HostSpec, Profile
+    from cockpit.model.verdict import Verdict
     from cockpit.serving.guard import GuardSeen
     from cockpit.serving.metrics import Metrics, Rates
     from cockpit.serving.prompt import PromptResult
@@ -254,6 +254,8 @@ class State:
         flags = next((step for step in self.steps if step.name is StepName.FLAGS), None)
         if self.explanation is not None or flags is None or flags.state is not StepState.REFUSED:
             return ()
+        from cockpit.model.finding import Severity
+
         return tuple(problem for problem in self.flags.problems if problem.severity is Severity.ERROR)
 
     @property
@@ -262,12 +264,18 @@ class State:
         preflight = next((step for step in self.steps if step.name is StepName.PREFLIGHT), None)
         if self.explanation is not None or preflight is None or preflight.state is not StepState.REFUSED:
             return ()
+        from cockpit.model.verdict import Grade
+
         return tuple(verdict for verdict in self.verdicts if verdict.grade is Grade.BLOCKED)
 
     @property
     def fixes(self) -> tuple[Fix, ...]:
         """The changes of the profile that would mend what stands first."""
         found = self.explanation.findings[:1] if self.explanation else ()
+        if not (found or self.blocked or self.refused):
+            return ()
+        from cockpit.model.finding import profile_fixes
+
         fixes = [fix for cause in found for fix in cause.fix if fix.of_profile]
         fixes += [fix for one in self.blocked for fix in one.fix if fix.of_profile]
         return (*fixes, *profile_fixes(self.refused))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ import platformdirs
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
+import cockpit
 from cockpit.model.errors import CockpitError
 
 DEFAULT: Final = "dark"
@@ -35,7 +35,7 @@ class ThemeError(CockpitError):
 
 def shipped_folder() -> Path:
     """The shipped themes: inside the installed package, or at the top of a checkout."""
-    package = Path(str(files("cockpit")))
+    package = Path(cockpit.__file__).parent
     installed = package / "_data" / "themes"
     return installed if installed.is_dir() else package.parent / "themes"
 

@@ -359,6 +359,9 @@ async def test_a_users_theme_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 HEAVY = (
     *("asyncssh", "plotext", "yaml", "ruamel", "httpx", "ray", "vllm"),
     *("cockpit.bringup.look", "cockpit.cluster", "cockpit.probes", "cockpit.serving", "cockpit.tui.reduce"),
+    *("cockpit.bringup.events", "cockpit.hosts.errors", "cockpit.model.facts", "cockpit.model.finding"),
+    *("cockpit.model.profile", "cockpit.tui.attention", "cockpit.tui.intents", "cockpit.tui.host_text"),
+    *("cockpit.tui.dialogs", "cockpit.tui.widgets.panes", "textual.widgets._text_area", "importlib.resources"),
 )
 
 

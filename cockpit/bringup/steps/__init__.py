@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.bringup.events import StepName
+from cockpit.bringup.names import StepName
 
 if TYPE_CHECKING:
     from cockpit.bringup.step import Step

@@ -10,7 +10,7 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
-from textual.widgets import Input, TextArea
+from textual.widgets import Input
 
 from cockpit.logs.sanitise import clean
 from cockpit.tui import reach, words
@@ -152,7 +152,7 @@ class Footer(Widget):
     @property
     def _writing(self) -> bool:
         """Whether letters are text where the focus is."""
-        return isinstance(self.screen.focused, Input | TextArea)
+        return isinstance(self.screen.focused, getattr(self.screen, "LETTERS", Input))
 
     def keys(self) -> Iterator[Hint]:
         """The keys for where the focus is, the most wanted first."""

@@ -19,7 +19,7 @@ from cockpit.tui import host_text, words
 from cockpit.tui.actions import bindings
 from cockpit.tui.state import CommandView, HostView, State, StepView
 from cockpit.tui.widgets.fixes import block, fix_lines
-from cockpit.tui.widgets.host_panel import Lines
+from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.verdicts import survey_lines
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from textual.widgets import Input
 from cockpit.logs.sanitise import clean
 from cockpit.tui import words
 from cockpit.tui.state import Exchange, State
-from cockpit.tui.widgets.host_panel import Lines
+from cockpit.tui.widgets.lines import Lines
 
 FIELDS = {"max_tokens": int, "temperature": float, "system": str}
 """Parameters that ``/name value`` changes."""

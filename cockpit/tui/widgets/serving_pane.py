@@ -13,7 +13,7 @@ from textual.reactive import reactive
 from cockpit.logs.sanitise import clean
 from cockpit.tui.state import MetricsPoint, State
 from cockpit.tui.widgets.chart import Chart, Curve
-from cockpit.tui.widgets.host_panel import Lines
+from cockpit.tui.widgets.lines import Lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from cockpit.bringup.events import StepName, StepState
+from cockpit.bringup.names import StepName, StepState
 from cockpit.logs.sanitise import clean
 from cockpit.tui import reach, words
 from cockpit.tui.state import State, StepView

@@ -9,7 +9,6 @@ from textual.content import Content
 from cockpit.tui import reach
 from cockpit.tui.actions import BY_ID
 from cockpit.tui.state import RUN, HostView, Link, State
-from cockpit.tui.widgets.panes import unasked_content
 
 WAYS = dict.fromkeys(("run_all", "run", "details", "flags"), "")
 """Actions that a newcomer wants first."""
@@ -26,6 +25,8 @@ def welcome(state: State) -> Content:
     if state.looked_at is None:
         return Content.styled("The hosts are being asked how they stand …", "$muted")
     if state.run is None and reach.unasked(state, RUN) is not None and not state.activity.busy:
+        from cockpit.tui.widgets.panes import unasked_content
+
         return Content("\n").join(
             [*unasked_content(state), Content(""), *_keys({"retry": "Ask again.", **WAYS})]
         )
