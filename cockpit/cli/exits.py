@@ -110,6 +110,8 @@ def _answer(as_json: bool, message: str, error: CockpitError | None = None) -> N
 
     if not as_json or show.answered:
         return
+    from cockpit.model.profile_error import ProfileError
+
     told: dict[str, Any] = {"message": message, "remedy": error.remedy if error else ""}
     if isinstance(error, ProfileError):
         told["mistakes"] = [mistake.to_json() for mistake in error.mistakes]
