@@ -56,7 +56,12 @@ _WORDS = (
     (r"(?i)cannot allocate memory|\bMemAvailable\b|\bhost memory\b", "oom-unified-memory"),
     (r"(?i)permission denied|operation not permitted|read-only file system", "permissions"),
     (r"(?i)address already in use|port \d+ is (?:already )?(?:in use|taken)", "port-in-use"),
-    (r"(?i)\bdivisible by\b", "tp-divisibility"),
+    (
+        r"(?i)\bdivisible by\b|\btp_size\b|\btensor.parallel(?:ism)?.size \d+ is (?:greater|larger|more)",
+        "tp-divisibility",
+    ),
+    (r"(?i)gpu.architecture|\bcompute_1\d\d|\bsm_?1\d\d", "kernel-arch-sm121"),
+    (r"(?i)\bnvrtc\b|\bnvcc\b", "compile"),
     (r"(?i)\bKV.cache (?:memory|blocks?|size)\b", "kv-cache-too-small"),
     (r"(?i)\bplacement group\b", "placement-group"),
     (r"(?i)\bquantiz|\bquantis", "quantization"),

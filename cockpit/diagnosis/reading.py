@@ -30,6 +30,7 @@ _ONE_OF = re.compile(r"(?i:apiserver)\w*|EngineCore\w*|Worker_\w+")
 _PLACES = 3000
 """Places of known texts that are looked into: all that are kept, but for a log in which everything stands often."""
 _LEAST = 4
+_NEAR = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +177,17 @@ def _blocks(cache: _Cache, found: Scan) -> list[Block]:
             continue
         after = tracebacks.numbered(lines_after(source.data, offset, tracebacks.MOST), line)
         block = tracebacks.read_block((offset, line, text), after, cache.parse)
-        for _, before in lines_before(source.data, offset, 1):
-            block.before = cache.parse(before).text
+        block.before = _before(cache, block)
         if block.raised:
             blocks.append(block)
     return blocks
+
+
+def _before(cache: _Cache, block: Block) -> str:
+    """The line of its own stream that a traceback follows, else the line before it."""
+    lines = [cache.parse(text) for _, text in lines_before(cache.source.data, block.offset, _NEAR)]
+    own = [line for line in lines if stream_of(line) == stream_of(block.head)]
+    return own[0].text if own else lines[0].text if lines else ""
 
 
 def _begun_before(cache: _Cache) -> Block | None:

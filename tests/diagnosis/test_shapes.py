@@ -203,6 +203,41 @@ SHAPES = {
         "oom-kill",
         "spark-a",
     ),
+    "address-not-ours": (
+        engine_failed(
+            "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. "
+            "port: 29501, useIpv6: false, code: -99, name: EADDRNOTAVAIL, message: cannot assign requested address"
+        ),
+        "network-iface",
+        "EADDRNOTAVAIL",
+        "spark-a",
+    ),
+    "port-privileged": (
+        engine_failed(
+            "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. "
+            "port: 99, useIpv6: false, code: -13, name: EACCES, message: permission denied"
+        ),
+        "permissions",
+        "EACCES",
+        "spark-a",
+    ),
+    "rank-segfault": (
+        started()
+        .raw(
+            "(Worker_TP1 pid=45) !!!!!!! Segfault encountered !!!!!!!",
+            '(Worker_TP1 pid=45)   File "<unknown>", line 0',
+        )
+        .record(ENGINE, "ERROR", "multiproc_executor.py:230", "Worker proc VllmWorker-1 died unexpectedly."),
+        "crash-engine-core",
+        "Segfault encountered",
+        "spark-a",
+    ),
+    "too-few-experts": (
+        engine_failed("ValueError: Tensor parallel size 8 is greater than the number of experts 4."),
+        "tp-divisibility",
+        "experts 4",
+        "spark-a",
+    ),
     "no-vllm": (Log().raw("/bin/sh: 1: vllm: not found"), "other", "vllm: not found", "spark-a"),
 }
 
@@ -227,7 +262,7 @@ def test_the_old_words_of_the_broadcast_wait() -> None:
 
 def test_an_error_of_a_request_is_no_outage_though_its_traceback_says_nothing() -> None:
     log = started().raw(API + "INFO:     Application startup complete.")
-    log.raw(API + "ERROR:    Exception in ASGI application")
+    log.raw(API + "ERROR:    Exception in ASGI application").info(ENGINE, "something else meanwhile")
     log.raw(
         *(
             API + line
