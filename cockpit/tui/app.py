@@ -15,14 +15,13 @@ from textual import on
 from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
-from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from cockpit.logs.sanitise import clean
 from cockpit.tui import themes
 from cockpit.tui.actions import ACTIONS, BY_ID, Action, Context, available, bindings, yields
 from cockpit.tui.feed import Feed, MakeFeed, live_feed
-from cockpit.tui.no_colour import PlainApp
+from cockpit.tui.plain_app import PlainApp
 from cockpit.tui.remember import recall, remember, still_there
 from cockpit.tui.screen import CockpitScreen
 from cockpit.tui.signals import leave_at_signals, redraw_when_resumed
@@ -49,6 +48,7 @@ class CockpitApp(PlainApp[None]):
     """The cockpit on one profile."""
 
     TITLE = "Spark Cockpit"
+    LEAVING = BY_ID["quit"].help
     CSS_PATH = str(themes.shipped_folder() / "cockpit.tcss")
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
@@ -262,13 +262,6 @@ class CockpitApp(PlainApp[None]):
         self._refused_at = now
         title = f"{action.shown_keys[0]}  {action.label}"
         self.notify(clean(why), title=title, severity="warning", timeout=REFUSED, markup=False)
-
-    def action_help_quit(self) -> None:
-        """As Textual's: who presses ctrl+c is told how to leave; it copies where text is selected."""
-        leave = BY_ID["quit"]
-        plain, everywhere = leave.shown_keys
-        usable = isinstance(self.screen, CockpitScreen) and not isinstance(self.screen.focused, Input)
-        self.notify(leave.help, title=f"{plain if usable else everywhere}  {leave.label}", markup=False)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette: every action that can be used, then Textual's own."""

@@ -6,16 +6,14 @@ cursor, a scrollbar) becomes reverse, and text that is nearly as dark as what it
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.app import App, ReturnType
 from textual.color import Color
-from textual.filter import DimFilter, LineFilter, Monochrome, NoColor
+from textual.filter import LineFilter
 
 STANDS_OUT: Final = 2.0
 """Contrast between a background and the screen's own from which it means something."""
@@ -65,22 +63,3 @@ class Colourless(LineFilter):
         if not style.meta:
             return colourless(style, screen)
         return colourless(style.clear_meta_and_links(), screen) + Style.from_meta(style.meta)
-
-
-class PlainApp(App[ReturnType]):
-    """An app that obeys NO_COLOR where it is set and not empty."""
-
-    def __init__(self) -> None:
-        if os.environ.get("NO_COLOR") == "":
-            # Textual takes that for set.
-            del os.environ["NO_COLOR"]
-        super().__init__()
-        self._colourless = Colourless(lambda: Color.parse(self.theme_variables["background"]))
-
-    def get_line_filters(self) -> Sequence[LineFilter]:
-        """Textual's, but with NO_COLOR one of our own for all that makes colours of anything."""
-        filters = super().get_line_filters()
-        if not self.no_color:
-            return filters
-        kept = [one for one in filters if not isinstance(one, Monochrome | NoColor | DimFilter)]
-        return [*kept, self._colourless]

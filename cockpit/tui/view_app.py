@@ -18,7 +18,7 @@ from cockpit.model.errors import CockpitError
 from cockpit.tui.log_desk import LogDesk, short_names
 from cockpit.tui.log_keys import LogHelp
 from cockpit.tui.log_pane import LogPane
-from cockpit.tui.no_colour import PlainApp
+from cockpit.tui.plain_app import PlainApp
 from cockpit.tui.signals import leave_at_signals, redraw_when_resumed
 from cockpit.tui.view_footer import ViewFooter
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from textual.widgets import Input
 
@@ -10,6 +12,7 @@ from cockpit.tui import facts as f
 from cockpit.tui.actions import ACTIONS, Context
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.state import Link, LinkView, State
+from cockpit.tui.view_app import ViewApp, open_logs
 from cockpit.tui.widgets.bars import Footer
 from tests.tui.scenes import Scene
 from tests.tui.test_app import press, screen_text
@@ -196,7 +199,7 @@ def test_a_profile_that_broke_takes_its_hosts_along() -> None:
 
 @pytest.mark.parametrize(("keys", "way"), [((), "q  leave"), (("t",), "^q  leave")])
 async def test_ctrl_c_says_how_to_leave(keys: tuple[str, ...], way: str) -> None:
-    """The key that the help names; where letters are text, the one that leaves from everywhere. It does."""
+    """The key that the help names; where letters are text the one that leaves from everywhere."""
     app = Scene().ready().app()
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, *keys)
@@ -204,5 +207,20 @@ async def test_ctrl_c_says_how_to_leave(keys: tuple[str, ...], way: str) -> None
         await press(pilot, "ctrl+c")
         assert [one.partition(" Leave;")[0] for one in told(app)] == [way]
         await pilot.press("ctrl+q" if way.startswith("^") else "q")
+        await pilot.pause()
+        assert not app.is_running
+
+
+async def test_ctrl_c_in_the_log_view_says_the_same(tmp_path: Path) -> None:
+    """There q leaves too, but while a search is typed."""
+    log = tmp_path / "serve.log"
+    log.write_text("line\n" * 5)
+    app = ViewApp(open_logs([log]))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("ctrl+c", "slash", "ctrl+c")
+        await pilot.pause()
+        assert [one.title for one in app._notifications] == ["q  leave", "^q  leave"]
+        await pilot.press("ctrl+q")
         await pilot.pause()
         assert not app.is_running
