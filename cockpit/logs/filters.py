@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cockpit.logs.records import Line, is_bar, parse_line, stream_of
-from cockpit.logs.search import Buffer, Query, text_lines
+from cockpit.logs.search import Buffer, Characters, Query, text_lines
 
 Stream = tuple[str, int | None, str]
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -203,10 +203,12 @@ class Errors:
 
     def __init__(self) -> None:
         self._running = False
+        self._characters = {sign: Characters(sign) for sign in self._SIGNS}
 
     def offsets(self, data: Buffer, start: int, end: int, provisional: bool = False) -> list[int]:
         """The starts of those lines."""
-        lines = sorted({hit for sign in self._SIGNS for hit in _line_starts(data, start, end, sign)})
+        told = [sign for sign, characters in self._characters.items() if not characters.lack(data, start, end)]
+        lines = sorted({hit for sign in told for hit in _line_starts(data, start, end, sign)})
         found: list[int] = []
         expected = start if self._running else -1
         for line in lines:

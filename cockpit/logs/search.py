@@ -50,16 +50,34 @@ class Query:
         return Expression(self.compiled(), required)
 
 
+class Characters:
+    """The bytes that a text is made of, each as it is or (without ``case``) small or capital. Where one of them
+    does not occur, the text does not: to look for a byte costs a tenth of looking for a text."""
+
+    def __init__(self, text: bytes, case: bool = True) -> None:
+        characters = [bytes([byte]) for byte in dict.fromkeys(text)]
+        self._either = tuple(
+            dict.fromkeys((one,) if case else tuple({one.lower(), one.upper()}) for one in characters)
+        )
+
+    def lack(self, data: Buffer, start: int, end: int) -> bool:
+        """Whether one of them does not occur in ``start`` … ``end``."""
+        return any(all(data.find(byte, start, end) < 0 for byte in either) for either in self._either)
+
+
 class Literal:
     """Bytes as they are, or ASCII without regard to case."""
 
     def __init__(self, needle: bytes, case: bool) -> None:
         self._needle = needle if case else needle.lower()
         self._case = case
+        self._characters = Characters(needle, case)
 
     def offsets(self, data: Buffer, start: int, end: int, provisional: bool = False) -> list[int]:
         """One position for each line that has the needle."""
         base = 0
+        if self._characters.lack(data, start, end):
+            return []
         if not self._case:
             base, data = start, data[start:end].lower()
         needle, found = self._needle, list[int]()
