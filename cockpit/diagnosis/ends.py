@@ -88,26 +88,58 @@ def loads_weights(readings: Sequence[Reading]) -> bool:
     return False
 
 
+_SIGNALS = {
+    9: (
+        "SIGKILL",
+        "crash-engine-core",
+        "The kernel's OOM killer ends a process so, and so does `kill -9`.",
+        "Read the kernel's log of that time on this host: journalctl -k | grep -i 'killed process'",
+    ),
+    6: (
+        "SIGABRT",
+        "crash-engine-core",
+        "Compiled code gave up: an assertion of a library, or memory that was not to be had.",
+        "Look at the last lines of the log for `terminate called` or an assertion, and at the kernel's log of that time.",
+    ),
+    7: (
+        "SIGBUS",
+        "shm",
+        "Shared memory was written to that is not there: /dev/shm is too small.",
+        "Start the container with --ipc=host or --shm-size=16g; `df -h /dev/shm` inside shows its size.",
+    ),
+    11: (
+        "SIGSEGV",
+        "crash-engine-core",
+        "Compiled code read memory that is not its own.",
+        "The kernel's log names the library (journalctl -k | grep segfault); launch again with --enforce-eager.",
+    ),
+}
+"""What a serve's end by a signal says that nothing of its log does: name, kind, words, what to do."""
+
+
 def _killed(tried: list[Attempt]) -> Finding | None:
-    """A serve that was ended by SIGKILL says nothing itself: its exit status does (128 + 9)."""
+    """A serve that was ended by a signal says nothing itself: its exit status does (128 + the signal)."""
     for one in tried:
-        source = one.reading.source
-        if source.role == EXIT and bytes(source.data[:64]).strip() in (b"137", b"-9"):
+        source, status = one.reading.source, _status(one)
+        told = _SIGNALS.get(-status if status < 0 else status - 128) if status is not None else None
+        if told is not None:
+            name, kind, words, step = told
             return Finding(
-                "crash-engine-core",
+                kind,
                 Severity.ERROR,
-                "vllm serve was killed (SIGKILL) and could say nothing of it. The kernel's OOM killer ends a "
-                "process so, and so does `kill -9`.",
+                f"vllm serve was ended by a signal ({name}) and could say nothing of it. {words}",
                 Confidence.POSSIBLE,
                 source.host or next((other.reading.source.host for other in tried if other.serves), ""),
-                (
-                    Fix(
-                        "Read the kernel's log of that time on this host: journalctl -k | grep -i 'killed process'"
-                    ),
-                ),
+                (Fix(step),),
                 (Evidence(source.name, 1, bytes(source.data[:64]).decode("ascii", "replace").strip()),),
             )
     return None
+
+
+def _status(one: Attempt) -> int | None:
+    """The exit status that a source gives."""
+    word = bytes(one.reading.source.data[:64]).strip()
+    return int(word) if one.reading.source.role == EXIT and re.fullmatch(rb"-?\d{1,3}", word) else None
 
 
 def gone(tried: list[Attempt]) -> bool:
@@ -122,11 +154,7 @@ def gone(tried: list[Attempt]) -> bool:
 
 
 def _exit_status(tried: list[Attempt]) -> int | None:
-    for one in tried:
-        word = bytes(one.reading.source.data[:64]).strip()
-        if one.reading.source.role == EXIT and word.isdigit():
-            return int(word)
-    return None
+    return next((status for status in map(_status, tried) if status is not None), None)
 
 
 def _ended_silently(tried: list[Attempt]) -> tuple[str, ...]:

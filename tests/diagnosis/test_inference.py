@@ -392,3 +392,34 @@ def test_launches_that_run_through_each_other_are_told_as_such() -> None:
     assert "processes 20 and 720" in told.next[0]
     after = explain([Source("both.log", "", SERVE, b"\n".join([*one, *other]))])
     assert (after.status, after.next) == ("stopped", ())
+
+
+def test_a_segfault_in_a_ranks_own_file_says_why_it_died() -> None:
+    log = Log().start().load().traceback(ENGINE, *ACTOR, source="core.py:1").engine_failed()
+    own = Log().raw(
+        ":actor_name:RayWorkerProc", "Fatal Python error: Segmentation fault", "", "Stack (most recent call"
+    )
+    first = ask(log.source(), own.source("worker-1.err", "spark-b", RAY_WORKER)).findings[0]
+    assert (first.kind, first.host) == ("crash-engine-core", "spark-b")
+    assert [(one.file, one.line) for one in first.evidence] == [
+        ("worker-1.err", 2),
+        ("serve.log", log.line_of("ActorDiedError")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "name"),
+    [
+        ("137", "crash-engine-core", "SIGKILL"),
+        ("-9", "crash-engine-core", "SIGKILL"),
+        ("139", "crash-engine-core", "SIGSEGV"),
+        ("-6", "crash-engine-core", "SIGABRT"),
+        ("135", "shm", "SIGBUS"),
+    ],
+)
+def test_a_serve_that_a_signal_ended_is_told_by_its_exit_status(status: str, kind: str, name: str) -> None:
+    told = ask(Log().start().load().source(), Source("exit-status", "spark-a", EXIT, status.encode()))
+    first = told.findings[0]
+    assert (told.status, first.kind, first.confidence) == ("failed", kind, Confidence.POSSIBLE)
+    assert name in first.cause
+    assert first.evidence[0].text == status
