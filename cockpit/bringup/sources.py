@@ -19,7 +19,8 @@ from cockpit.logs.sources import (
     parse_sources,
     ray_text,
 )
-from cockpit.logs.spool import Spool, spool_path, spool_root
+from cockpit.logs.spool import Spool
+from cockpit.logs.spools import spool_path, spool_root
 from cockpit.model.command import Command
 from cockpit.model.profile import HostSpec
 from cockpit.runtime.docker import DockerEnvironment

@@ -31,7 +31,8 @@ from cockpit.logs.printing import (
 )
 from cockpit.logs.sanitise import clean
 from cockpit.logs.sources import Kind, Source
-from cockpit.logs.spool import Spool, SpoolInUse, prune, runs_kept, spool_root
+from cockpit.logs.spool import Spool, SpoolInUse
+from cockpit.logs.spools import prune, runs_kept, spool_root
 from cockpit.logs.times import find_time, year_of
 from cockpit.logs.typed import UNDERSTOOD, TypedTime, read_time
 from cockpit.model.errors import CockpitError, WrongWordError

@@ -19,7 +19,8 @@ from typing import Final
 from cockpit.hosts.errors import AuthenticationFailed, HostConfigError, HostError, HostKeyError
 from cockpit.hosts.host import Host, Stream
 from cockpit.logs.frames import Data, FrameError, Frames, Note
-from cockpit.logs.spool import Mark, Spool
+from cockpit.logs.marks import Mark
+from cockpit.logs.spool import Spool
 from cockpit.model.command import Command
 from cockpit.model.errors import CockpitError
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Final
 
-from cockpit.logs.spool import Mark
+from cockpit.logs.marks import Mark
 from cockpit.logs.unpack import SNIFFED, Damaged, packed_as, undecided, unpacked
 
 _READ: Final = 256 * 1024

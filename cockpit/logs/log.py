@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.logs.blocks import LogFile
 from cockpit.logs.index import LineIndex
-from cockpit.logs.spool import Mark, read_marks
+from cockpit.logs.marks import Mark, read_marks
 
 if TYPE_CHECKING:
     from cockpit.logs.intake import Intake

@@ -7,86 +7,28 @@ written down before its first byte is, so that a crash at any point leaves both 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
-import json
 import os
-import re
-import shutil
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
-from cockpit.logs.held import Held, held_of, hold
+from cockpit.logs.held import Held, hold
+from cockpit.logs.marks import Cursor, Mark, Sidecar, Stretch, sidecar_path
 from cockpit.model.errors import CockpitError
 
 CHECKED: Final = 4096
 """How many bytes before the offset are compared when a file is resumed."""
 KEPT: Final = 8 * 1024 * 1024
 """How many of the last bytes stay in memory while the disk here is full."""
-RUNS_KEPT: Final = 10
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class SpoolInUse(CockpitError):
     """Another cockpit of this user writes the spool: read it, don't write it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Bytes are missing, or the file changed, at offset ``at`` of the spool.
-
-    ``kind`` is truncated, replaced, rotated, gone, remade, restarted or full; ``size`` bytes were lost, or at least as
-    many where ``exact`` is false. A mark with an exact size of 0 says that the file or its host changed and
-    nothing was lost.
-    """
-
-    at: int
-    kind: str
-    size: int = 0
-    exact: bool = False
-
-    def words(self) -> str:
-        """The mark in words."""
-        what = {
-            "truncated": "the file was truncated on the host",
-            "replaced": "the file was replaced on the host",
-            "rotated": "the file was rotated on the host",
-            "gone": "the source had already dropped them",
-            "remade": "the container was removed, and another has its place",
-            "restarted": "the host, or the container that holds the file, was restarted",
-            "full": "the disk here is full, and they are still on the host",
-        }.get(self.kind, self.kind)
-        if self.exact and not self.size:
-            return f"{what}; nothing is missing"
-        if not self.exact and not self.size:
-            return f"{what}; how many bytes are missing here cannot be known"
-        return f"{'' if self.exact else 'at least '}{self.size:,} bytes are missing here: {what}"
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """From offset ``at`` of the spool on, the bytes come from this file on the host, from ``start`` of it.
-    ``boot`` tells one start of the host, or of the container that holds the file, from another; "" where that
-    is not known."""
-
-    at: int
-    device: int
-    inode: int
-    start: int = 0
-    boot: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """Where a source without offsets (journal, container) was when the spool had ``at`` bytes."""
-
-    at: int
-    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,46 +41,6 @@ class ResumePoint:
     digest: str = "-"
     device: int | None = None
     inode: int | None = None
-
-
-@dataclass(slots=True)
-class _Sidecar:
-    stretches: list[Stretch] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
-    cursor: Cursor | None = None
-
-
-def safe_name(text: str) -> str:
-    """``text`` as the name of a file: whatever is unusual in it is replaced, and told apart by a hash."""
-    name = re.sub(r"[^A-Za-z0-9._+-]", "_", text).lstrip(".")[:100]
-    return (
-        name
-        if name and name == text
-        else f"{name}-{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-    )
-
-
-def spool_root() -> Path:
-    """The folder of all spools."""
-    from platformdirs import user_state_path
-
-    return user_state_path("spark-cockpit") / "spool"
-
-
-def spool_path(root: Path, profile: str, run: str, host: str, source: str) -> Path:
-    """Where the spool of one source is."""
-    return root / safe_name(profile) / safe_name(run) / safe_name(host) / f"{safe_name(source)}.log"
-
-
-def read_marks(path: Path) -> tuple[Mark, ...]:
-    """The marks of a spool file, for a reader; none where nothing is told of it. What the full disk here could
-    not take, and memory neither, is marked too."""
-    marks = tuple(_read(_sidecar_path(path)).marks)
-    with contextlib.suppress(OSError):
-        held = held_of(path.stat())
-        if held is not None and held.dropped:
-            marks = (*marks, Mark(held.at, "full", held.dropped, True))
-    return marks
 
 
 class Spool:
@@ -156,7 +58,7 @@ class Spool:
             os.close(self._fd)
             raise SpoolInUse(f"{path} is written by another cockpit.") from error
         self.size = os.fstat(self._fd).st_size
-        self._sidecar = _read(_sidecar_path(path))
+        self._sidecar = Sidecar.read(sidecar_path(path))
         self._forget_lost_tail()
         self._held: Held | None = None
         self._untold = False
@@ -332,78 +234,12 @@ class Spool:
             self._held.drop(len(self._held) - KEPT // 2)
 
     def _write_sidecar(self) -> None:
-        path = _sidecar_path(self.path)
-        side = self._sidecar
-        text = json.dumps(
-            {
-                "schema": 1,
-                "stretches": [asdict(stretch) for stretch in side.stretches],
-                "marks": [asdict(mark) for mark in side.marks],
-                "cursor": asdict(side.cursor) if side.cursor else None,
-            }
-        )
-        new = path.with_suffix(".new")
+        path = sidecar_path(self.path)
         try:
-            with new.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
+            self._sidecar.write(path)
         except OSError as error:
             if error.errno not in _FULL:
                 raise
-            self.full, self._untold = f"{new}: {os.strerror(error.errno)}", True
+            self.full, self._untold = f"{path}: {os.strerror(error.errno)}", True
             return
-        new.replace(path)
         self._untold = False
-
-
-def _sidecar_path(path: Path) -> Path:
-    return path.with_suffix(".json")
-
-
-def _read(path: Path) -> _Sidecar:
-    """What the sidecar tells; one that is absent or damaged tells nothing."""
-    try:
-        told: Any = json.loads(path.read_text(encoding="utf-8"))
-        cursor = told["cursor"]
-        return _Sidecar(
-            [Stretch(**stretch) for stretch in told["stretches"]],
-            [Mark(**mark) for mark in told["marks"]],
-            Cursor(**cursor) if cursor else None,
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return _Sidecar()
-
-
-def runs_kept() -> int:
-    """Of how many runs a profile's spools are kept: ``SPARK_COCKPIT_RUNS_KEPT``, 10 where that is no number."""
-    told = os.environ.get("SPARK_COCKPIT_RUNS_KEPT", "")
-    return max(1, int(told)) if told.isdecimal() and len(told) < 7 else RUNS_KEPT
-
-
-def prune(root: Path, profile: str, *, keep: int, current: Sequence[str] = ()) -> list[str]:
-    """Remove the spools of all but the ``keep`` latest runs of ``profile``; the names of those removed.
-
-    Never removes a run named in ``current``, nor one that is being written.
-    """
-    folder = root / safe_name(profile)
-    spared = {safe_name(run) for run in current}
-    runs = sorted(
-        folder.iterdir() if folder.is_dir() else [], key=lambda run: run.stat().st_mtime, reverse=True
-    )
-    removed: list[str] = []
-    for run in runs[keep:]:
-        if run.name not in spared and not any(_in_use(path) for path in run.rglob("*.log")):
-            with contextlib.suppress(FileNotFoundError):
-                shutil.rmtree(run)
-            removed.append(run.name)
-    return removed
-
-
-def _in_use(path: Path) -> bool:
-    with path.open("rb") as file:
-        try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
-    return False

@@ -10,7 +10,7 @@ from typing import Final
 
 import platformdirs
 
-from cockpit.logs.spool import safe_name
+from cockpit.logs.spools import safe_name
 from cockpit.model.progress import Phase
 from cockpit.serving.eta import phase_durations
 

@@ -15,7 +15,8 @@ from cockpit.bringup.watch import host_of
 from cockpit.hosts.errors import HostError
 from cockpit.logs.follow import CaughtUp, FollowEvent, Grown, follow_spool
 from cockpit.logs.sources import Kind, Source
-from cockpit.logs.spool import Spool, SpoolInUse, prune, runs_kept, spool_root
+from cockpit.logs.spool import Spool, SpoolInUse
+from cockpit.logs.spools import prune, runs_kept, spool_root
 from cockpit.model.errors import CockpitError
 from cockpit.model.profile import HostSpec
 from cockpit.serving.load import LoadWatch

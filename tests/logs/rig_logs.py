@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cockpit.logs.spool import Mark, read_marks, spool_path
+from cockpit.logs.marks import Mark, read_marks
+from cockpit.logs.spools import spool_path
 from tests.e2e.cockpit import Cockpit
 from tests.rig.host import Host
 from tests.rig.layout import FABRIC

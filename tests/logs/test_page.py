@@ -14,11 +14,11 @@ from wcwidth import wcwidth
 from cockpit.logs.layout import LineLayout, cells_of
 from cockpit.logs.lines import FileLines, SievedLines
 from cockpit.logs.log import Log
+from cockpit.logs.marks import Mark
 from cockpit.logs.page import Anchor, Page, Row
 from cockpit.logs.sanitise import SGR, Sgr, steady
 from cockpit.logs.search import Query
 from cockpit.logs.sieve import Sieve
-from cockpit.logs.spool import Mark
 
 PIECES = st.sampled_from(
     [

@@ -12,8 +12,9 @@ import pytest
 from cockpit.hosts.factory import open_host
 from cockpit.logs.follow import Follower
 from cockpit.logs.log import Log
+from cockpit.logs.marks import Mark
 from cockpit.logs.printing import Printed, Printer, Write, print_log, print_merged, since_time
-from cockpit.logs.spool import Mark, Spool
+from cockpit.logs.spool import Spool
 from cockpit.logs.typed import read_time
 from cockpit.model.command import Command, script
 from tests.e2e.cockpit import Cockpit

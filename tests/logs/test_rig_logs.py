@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.logs.spool import Mark
+from cockpit.logs.marks import Mark
 from tests.e2e.cockpit import Cockpit
 from tests.logs.rig_logs import (
     RAY,

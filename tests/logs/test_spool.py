@@ -13,17 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.logs.spool import (
-    Mark,
-    ResumePoint,
-    Spool,
-    SpoolInUse,
-    prune,
-    read_marks,
-    runs_kept,
-    safe_name,
-    spool_path,
-)
+from cockpit.logs.marks import Mark, read_marks
+from cockpit.logs.spool import ResumePoint, Spool, SpoolInUse
+from cockpit.logs.spools import prune, runs_kept, safe_name, spool_path
 
 
 def test_resumes_at_its_end_with_the_bytes_before(tmp_path: Path) -> None:
