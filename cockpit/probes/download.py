@@ -49,7 +49,7 @@ def download(asked: Asked, name: str, found: ModelFacts) -> str:
 def _needs(asked: Asked, name: str, found: ModelFacts, folder: str) -> list[str]:
     size, needs = expected_bytes(asked, found) - found.bytes, []
     if size > 0:
-        free = _free(asked, name, folder)
+        free = asked.machines[name].free_at(folder) if name in asked.machines else None
         told = f", {free / 1e9:.0f} GB are free" if free is not None else ""
         needs.append(f"about {size / 1e9:.0f} GB are to come{told}")
     needs.append("it can be ended and run again, and goes on")
@@ -58,13 +58,6 @@ def _needs(asked: Asked, name: str, found: ModelFacts, folder: str) -> list[str]
     else:
         needs.append(f"for a gated model, with its licence accepted and {TOKEN} exported there")
     return needs
-
-
-def _free(asked: Asked, name: str, folder: str) -> int | None:
-    """Bytes free where ``folder`` is; None where that file system was not looked at."""
-    machine = asked.machines.get(name)
-    holding = [disk for disk in machine.disks if f"{folder}/".startswith(f"{disk.path}/")] if machine else []
-    return max(holding, key=lambda disk: len(disk.path)).free if holding else None
 
 
 def word(path: str) -> str:

@@ -10,11 +10,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A file system; ``path`` is the folder that was asked about. Bytes."""
+    """A file system; ``path`` is the first of the ``folders`` that were asked about and are on it. Bytes."""
 
     path: str
     size: int
     free: int
+    folders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,16 @@ class MachineFacts:
     driver: str = ""
     models: tuple[str, ...] = ()
     between: tuple[float, float] = (0.0, 0.0)
+
+    def free_at(self, folder: str) -> int | None:
+        """Bytes free where ``folder`` is; None where no folder above it was asked about."""
+        above = [
+            (len(one), disk.free)
+            for disk in self.disks
+            for one in (disk.path, *disk.folders)
+            if f"{folder}/".startswith(f"{one}/")
+        ]
+        return max(above)[1] if above else None
 
     @property
     def total(self) -> int:
@@ -97,11 +108,16 @@ def parse_machine(output: bytes, began: float, ended: float) -> MachineFacts:
         raise ValueError(f"not a host's resources ({error!r}): {output[:120]!r}") from error
 
 
+def _disk(row: dict[str, Any]) -> Disk:
+    folders = tuple(str(folder) for folder in row.get("folders", ()))
+    return Disk(str(row["path"]), int(row["size"]), int(row["free"]), folders)
+
+
 def _machine(facts: dict[str, Any], began: float, ended: float) -> MachineFacts:
     at, shm = float(facts["at"]), facts["shm"]
     return MachineFacts(
         memory={str(name): int(value) for name, value in facts["memory"].items()},
-        disks=tuple(Disk(str(row["path"]), int(row["size"]), int(row["free"])) for row in facts["disks"]),
+        disks=tuple(_disk(row) for row in facts["disks"]),
         memlock=int(facts["memlock"]),
         engines=tuple(
             Engine(

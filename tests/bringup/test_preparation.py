@@ -16,7 +16,7 @@ import pytest
 from cockpit.bringup.preparation import pipe, rsync
 from cockpit.bringup.preparation.amounts import amount, duration
 from cockpit.bringup.preparation.files import Compared, Listed, lacking, parse_compared, parse_listed
-from cockpit.bringup.preparation.image import Pulled
+from cockpit.bringup.preparation.image import Pulled, image_tasks
 from cockpit.bringup.preparation.model import model_tasks
 from cockpit.bringup.preparation.moving import ONE_TIME, Heard
 from cockpit.bringup.preparation.pace import Pace
@@ -24,8 +24,9 @@ from cockpit.bringup.session import Session
 from cockpit.hosts.local import LocalHost
 from cockpit.model.profile import Fabric, HostSpec, Role
 from cockpit.model.profile_yaml import parse
-from cockpit.probes.answers import EnvironmentFacts, ModelFacts
+from cockpit.probes.answers import EnvironmentFacts, HostFacts, ImageFacts, ModelFacts
 from cockpit.probes.asked import Asked
+from cockpit.probes.machine import Disk, MachineFacts
 from cockpit.runtime.environment import environment
 from cockpit.runtime.script_text import script_text
 
@@ -218,6 +219,21 @@ hosts:
 runtime: {kind: docker, image: vllm-node, mounts: ["~/.cache/huggingface:/root/.cache/huggingface"]}
 serve: {model: Qwen/Qwen3.5-122B-A10B-FP8, secrets: [HF_TOKEN]}
 """
+
+
+async def test_an_image_that_finds_no_room_is_left_to_the_operator() -> None:
+    profile = parse(PAIR.encode(), "pair.yaml")
+    local = {spec.name: LocalHost(spec) for spec in profile.hosts}
+    session = Session(profile, local, environment(profile))
+    await session.connect()
+    host = HostFacts(
+        "6.17", "aarch64", "Ubuntu", "n", docker_version="28", image=ImageFacts("sha256:a", size=20 * 10**9)
+    )
+    hosts = {"one": host, "two": replace(host, image=ImageFacts(error="No such image"))}
+    for free, left in ((25 * 10**9, False), (5 * 10**9, True)):
+        machines = {"two": MachineFacts({}, (Disk("/var/lib/docker", 10**12, free),))}
+        (task,), _ = await image_tasks(session, Asked(profile, hosts, {}, {}, machines=machines))
+        assert ("20.0 GB are to come, and 5.0 GB are free" in task.by_hand) is left, task.by_hand
 
 
 async def test_a_model_that_no_host_has_is_named_with_its_download() -> None:

@@ -308,6 +308,20 @@ def test_the_script_reads_memory_and_cdi_of_a_spark(tmp_path: Path) -> None:
     assert found.driver == "NVIDIA UNIX Open Kernel Module for aarch64  580.95.05  Release Build"
 
 
+def test_room_is_told_by_the_file_system_that_holds_a_folder() -> None:
+    disks = (Disk("~", 100, 70, ("~", "/home/n")), Disk("/var/lib/docker", 50, 20, ("/var/lib/docker",)))
+    found = replace(FINE, disks=disks)
+    told = [found.free_at(one) for one in ("~/.cache", "/home/n/x", "/var/lib/docker", "/home/nn", "/data")]
+    assert told == [70, 70, 20, None, None]
+
+
+def test_the_script_tells_which_folders_a_file_system_holds(tmp_path: Path) -> None:
+    found = run(env={"HOME": str(tmp_path)}, folders=["~", str(tmp_path / "not-there-yet")])
+    (disk,) = found.disks
+    assert disk.folders == (str(tmp_path), "~", str(tmp_path / "not-there-yet"))
+    assert found.free_at(f"{tmp_path}/.cache") == found.free_at("~/.cache") == disk.free
+
+
 def test_the_script_tells_what_may_be_locked() -> None:
     assert run(limit=8 << 20).memlock == 8 << 20
     assert run().memlock == resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]

@@ -22,6 +22,8 @@ from cockpit.probes.checks_host import same_image
 from cockpit.probes.preflight import host_command
 from cockpit.runtime.script_text import script_text
 
+IMAGES = "/var/lib/docker"
+
 
 @dataclass(frozen=True, slots=True)
 class ImageLoad(Task):
@@ -163,6 +165,17 @@ def pull_command(host: HostSpec, image: str) -> Command:
     return streaming(script(host.name, line, f"pull {image}"))
 
 
+def _no_room(asked: Asked, name: str, size: int) -> str:
+    """Why the image can't be put there, "" where it can, as far as is known: where Docker keeps images by default."""
+    free = asked.machines[name].free_at(IMAGES) if name in asked.machines else None
+    if free is None or free >= size:
+        return ""
+    return (
+        f"{size / 1e9:.1f} GB are to come, and {free / 1e9:.1f} GB are free at {IMAGES}. See what can go: "
+        "docker system df ; docker image prune"
+    )
+
+
 async def _load(session: Session, asked: Asked, source: str, name: str) -> ImageLoad:
     image, size = reference(session), 0
     one, other = session.profile.host(source), session.profile.host(name)
@@ -176,6 +189,8 @@ async def _load(session: Session, asked: Asked, source: str, name: str) -> Image
     before = asked.hosts[name].image
     instead = f" in place of {before.id.removeprefix('sha256:')[:12]}" if before and before.id else ""
     title = f"load {image} from {source}{instead}"
-    by_hand = "" if port else f"{source}'s fabric address is not there: see `spark-cockpit check`."
+    by_hand = _no_room(asked, name, size)
+    if not (port or by_hand):
+        by_hand = f"{source}'s fabric address is not there: see `spark-cockpit check`."
     how = Move(give, take, knock_command(other, one, port), pipe.parse, size or None)
     return ImageLoad(Kind.IMAGE, name, title, (give, take), size or None, source, by_hand, 0, how, found)

@@ -46,8 +46,9 @@ def disks(folders: "list[str]") -> "list[dict[str, Any]]":
             about, device = os.statvfs(path), path.stat().st_dev
         except OSError:
             continue
-        row = {"path": folder, "size": about.f_blocks * about.f_frsize, "free": about.f_bavail * about.f_frsize}
-        found.setdefault(device, row)
+        size, free = about.f_blocks * about.f_frsize, about.f_bavail * about.f_frsize
+        row = found.setdefault(device, {"path": folder, "size": size, "free": free, "folders": []})
+        row["folders"] += sorted({folder, str(Path(folder).expanduser())})
     return list(found.values())
 
 
