@@ -1,5 +1,7 @@
 """Whatever the bytes, the engine answers; a cut or interleaved log never makes it fail."""
 
+import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from cockpit.diagnosis.engine import explain
 from cockpit.diagnosis.report import report
 from cockpit.diagnosis.signatures import signatures
 from cockpit.diagnosis.sources import FACTS, KERNEL, RAY_WORKER, SERVE, Source
+from cockpit.diagnosis.unwrap import of_bytes
 from cockpit.model.finding import Explanation
 
 CAPTURES = Path(__file__).parent.parent / "data" / "captures"
@@ -80,3 +83,44 @@ def test_braces_in_a_message_are_only_text(template: str) -> None:
     told = explain([Source("serve.log", "", SERVE, log.encode())])
     assert told.findings[0].kind == "args"
     assert template in told.findings[0].evidence[0].text
+
+
+STARTS = st.sampled_from(
+    [
+        b"",
+        b"\x1f\x8b\x08",
+        b"\xff\xfe",
+        b'{"log":"',
+        b'[{"message":"',
+        b"__CURSOR=a\nMESSAGE\n",
+        b'"a\\nINFO 11-30 ',
+        b"[",
+    ]
+)
+
+
+@QUIET
+@given(STARTS, st.binary(max_size=3000), st.integers(0, 3000))
+def test_any_bytes_in_any_wrapping(start: bytes, rest: bytes, cut: int) -> None:
+    """Whatever is unwrapped: each of its lines stands in a line of the file."""
+    for raw in (start + rest, gzip.compress(start + rest)[:cut]):
+        log = of_bytes(raw)
+        lines = bytes(log.data).split(b"\n")
+        if log.numbers:
+            assert len(log.numbers) == len(lines)
+            assert list(log.numbers) == sorted(log.numbers)
+            assert 1 <= log.numbers[0] <= log.numbers[-1] <= raw.count(b"\n") + 1
+        elif not raw.startswith((b"\x1f\x8b", b"\xff\xfe")):
+            assert len(lines) == raw.count(b"\n") + 1
+
+
+@QUIET
+@given(st.sampled_from(LOGS), st.integers(0, 400))
+def test_a_log_wrapped_and_cut_keeps_its_lines(log: bytes, cut: int) -> None:
+    """Docker's form of a log that was cut somewhere: every whole line is there, at its place."""
+    lines = log.decode("utf-8", "replace").split("\n")[:60]
+    raw = "\n".join(json.dumps({"log": line + "\n"}) for line in lines).encode()
+    got = of_bytes(raw[: len(raw) - cut])
+    whole = raw[: len(raw) - cut].count(b"\n")
+    assert bytes(got.data).split(b"\n")[:whole] == [line.encode() for line in lines[:whole]]
+    assert list(got.numbers) in ([], list(range(1, len(got.numbers) + 1)))
