@@ -227,7 +227,7 @@ def _hit(cache: _Cache, signature: Signature, place: tuple[int, int, str], readi
     joined = [(offset, line, head.text)]
     if signature.lines > 1:
         joined = cache.joined((offset, line), head, signature.lines)
-    text = "\n".join(part for _, _, part in joined)[: 4 * LONGEST_TEXT]
+    text = _window("\n".join(part for _, _, part in joined), word)
     match = signature.search(text)
     if match is None:
         return None
@@ -245,6 +245,14 @@ def _hit(cache: _Cache, signature: Signature, place: tuple[int, int, str], readi
         return None  # the source code of a frame, which may hold a message's words
     ip = head.ip or (raised.ip if raised else "") or tracebacks.remote_address(head.text)
     return Hit(signature, reading.index, offset, line, head, shown[:LONGEST_TEXT], _parts(match), block, ip)
+
+
+def _window(text: str, word: str) -> str:
+    """What of a very long line is looked into: around the known text."""
+    if len(text) <= 2 * LONGEST_TEXT:
+        return text
+    start = max(0, text.find(word) - LONGEST_TEXT // 2)
+    return text[start : start + 2 * LONGEST_TEXT]
 
 
 def _parts(match: re.Match[str]) -> dict[str, str]:

@@ -108,6 +108,16 @@ def interleaved() -> Iterator[str]:
         yield from (line.decode() for line in pair)
 
 
+def long_lines() -> Iterator[str]:
+    """Lines of 16 KiB, each full of one known text."""
+    texts = [text.decode() for one in signatures() for text in one.find]
+    for number in range(3 * len(texts)):
+        text = texts[number % len(texts)]
+        yield f"(Worker_TP0 pid={number}) ERROR 11-30 20:26:26 [a.py:1] " + f"{text} " * (
+            (1 << 14) // (len(text) + 1)
+        )
+
+
 def made_of(lines: Iterator[str]) -> bytes:
     """The first ``LINES`` of ``lines``."""
     return ("\n".join(islice(lines, LINES)) + "\n").encode()
@@ -167,6 +177,7 @@ def main() -> None:
     tell("progress bars only", made_of(bars()))
     tell("C++ stacks only", made_of(stacks()))
     tell("two processes, line by line", made_of(interleaved()))
+    tell("long lines of known texts", made_of(long_lines()))
     tell("random bytes", random.Random(4).randbytes(4_000_000))
     big(arguments.big)
 

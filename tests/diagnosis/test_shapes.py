@@ -252,6 +252,16 @@ def test_shape(name: str) -> None:
     assert decisive in first.evidence[0].text
 
 
+def test_a_message_far_into_a_line_is_found() -> None:
+    far = "x " * 30000
+    told = ask(
+        engine_failed(
+            f"ValueError: {far} World size (2) is larger than the number of available GPUs (1) in this node"
+        )
+    )
+    assert (told.status, told.findings[0].kind) == ("failed", "executor-backend")
+
+
 def test_the_old_words_of_the_broadcast_wait() -> None:
     log = started()
     for _ in range(3):
