@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, combinations
+from itertools import chain
 
 from cockpit.diagnosis import outer, tracebacks
 from cockpit.diagnosis.scan import KEPT, Places, Scan, Texts, line_at, lines_after, lines_before, scan, text_at
@@ -78,9 +78,12 @@ class Reading:
             if hit.head.pid is not None and _ONE_OF.fullmatch(hit.head.process):
                 first, last = spans.get((hit.head.process, hit.head.pid), (hit.line, hit.line))
                 spans[hit.head.process, hit.head.pid] = (min(first, hit.line), max(last, hit.line))
-        for one, other in combinations(spans, 2):
-            if one[0] == other[0] and max(spans[one][0], spans[other][0]) < min(spans[one][1], spans[other][1]):
-                return one[1], other[1]
+        before = ("", 0, 0)
+        for (name, pid), (begin, end) in sorted(spans.items(), key=lambda item: (item[0][0], item[1])):
+            if name == before[0] and begin < min(before[2], end):
+                return before[1], pid
+            if name != before[0] or end > before[2]:
+                before = (name, pid, end)
         return None
 
 
@@ -249,10 +252,10 @@ def _hit(cache: _Cache, signature: Signature, place: tuple[int, int, str], readi
 
 def _window(text: str, word: str) -> str:
     """What of a very long line is looked into: around the known text."""
-    if len(text) <= 2 * LONGEST_TEXT:
+    if len(text) <= LONGEST_TEXT:
         return text
-    start = max(0, text.find(word) - LONGEST_TEXT // 2)
-    return text[start : start + 2 * LONGEST_TEXT]
+    start = max(0, text.find(word) - LONGEST_TEXT // 4)
+    return text[start : start + LONGEST_TEXT]
 
 
 def _parts(match: re.Match[str]) -> dict[str, str]:
