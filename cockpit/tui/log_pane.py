@@ -21,7 +21,7 @@ from cockpit.logs.layout import cells_of
 from cockpit.logs.lines import Place
 from cockpit.logs.log import Log
 from cockpit.logs.pattern import PatternError
-from cockpit.logs.sanitise import clean
+from cockpit.logs.sanitise import clean, steady
 from cockpit.logs.search import Query
 from cockpit.logs.times import last_time, time_at, time_near, year_of
 from cockpit.logs.typed import read_time
@@ -355,7 +355,7 @@ class LogPane(Vertical):
             return
         self._detailed = place
         record = whole_record(place.log, place.start)
-        text = clean(record.text, multiline=True)
+        text = "\n".join(steady(row) for row in clean(record.text, multiline=True).split("\n"))
         if record.cut:
             text += f"\n… {record.end - record.start:,} bytes in all: save them with s."
         box = self.query_one(VerticalScroll)
