@@ -11,6 +11,7 @@ from typing import ClassVar, Final
 
 from rich.style import Style
 from textual import events
+from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -84,6 +85,8 @@ class LogWidget(Widget, can_focus=True):
         self._ticks = 0
         self._rushing = self._due = False
         """Whether more came than the screen holds: then every other tick is left out, and a paint may be due."""
+        self._painted = Size()
+        """The size that was painted last."""
         self._rows: list[Row] = []
         self._strips: list[Strip] = []
         self._looks: dict[str, Style] = {}
@@ -134,6 +137,9 @@ class LogWidget(Widget, can_focus=True):
     def _tick(self) -> None:
         if not self.is_attached or not self.size.height or not self.display:
             return
+        if self.size != self._painted:
+            # Textual sends no Resize where someone asked for a region before the layout was done.
+            self._lay_out()
         self._ticks += 1
         grown = self.logs.refresh()
         if self.logs.began_anew(look=self._ticks % _LOOK_AGAIN == 0):
@@ -210,6 +216,7 @@ class LogWidget(Widget, can_focus=True):
         height = self.size.height
         if not height:
             return
+        self._painted = self.size
         self.page.width = max(2, self.size.width - self._beside)
         self._restore_place()
         self._hold_top()

@@ -374,6 +374,8 @@ async def test_side_by_side_at_the_same_time(tmp_path: Path) -> None:
         second = pilot.app.query(LogPane)[1].view
         await until(pilot, lambda: second.shown.index.complete and screen(second))
         assert first.region.y == second.region.y and first.size.width == second.size.width
+        for view in (first, second):
+            await until(pilot, lambda view=view: view.render_line(0).cell_length == view.size.width)
         await type_in(pilot, "colon", "20:03:20")
         await until(pilot, lambda: second.current and second.current.number == 101)
         assert texts(first)[first.cursor] == "at 200" and texts(second)[second.cursor] == "at 201"
