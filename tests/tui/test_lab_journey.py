@@ -50,7 +50,8 @@ def over(state: State) -> bool:
 
 async def take_down(app: Journey) -> None:
     """Undo everything, as the operator would."""
-    await app.press("esc")
+    if "esc" in app.footer:
+        await app.press("esc")
     await app.pilot.press("U")
     await app.pilot.pause()
     await app.pilot.press(*"spark-1", "enter")

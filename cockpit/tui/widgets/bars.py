@@ -16,6 +16,7 @@ from cockpit.logs.sanitise import clean
 from cockpit.tui import reach, words
 from cockpit.tui.ending import ended, last_seen
 from cockpit.tui.state import RUN, State
+from cockpit.tui.widgets.step_list import StepList
 
 if TYPE_CHECKING:
     from textual.binding import ActiveBinding
@@ -136,7 +137,7 @@ class Footer(Widget):
         if action is not None:
             place, usable = action.place(context.state), action.available(context)
             constant = action.constant and not reach.stuck(context.state)
-            if not place:
+            if not place or (action.id == "back" and self._at_home):
                 return None
             place += 100 if action.where == "app" else 0
         if not usable and not constant:
@@ -148,6 +149,11 @@ class Footer(Widget):
         """The places of a screen's own keys: wherever the focus is, they stand in the order they were given in."""
         own = type(self.screen).BINDINGS
         return {one.key: number for number, one in enumerate(own) if isinstance(one, Binding)}
+
+    @property
+    def _at_home(self) -> bool:
+        """Whether the focus is where going back leads to."""
+        return isinstance(self.screen.focused, StepList) and not self.screen.has_class("-full")
 
     @property
     def _writing(self) -> bool:
@@ -170,10 +176,15 @@ class Footer(Widget):
         if self._writing and self.screen.query("PromptPane Input:focus"):
             yield "⏎", "send", True
             yield "↑", "earlier", True
-        yield from (hint for _, hint in sorted(ranked, key=lambda one: one[0]))
+        told: set[str] = set()
+        for _, one in sorted(ranked, key=lambda placed: placed[0]):
+            # Two keys for the same need one place.
+            if one[1] not in told:
+                told.add(one[1])
+                yield one
 
     def render(self) -> Content:
-        """As many keys as there is room for; help is always among them, where it has a key."""
+        """As many keys as there is room for; the ways back and to help are always among them."""
         width = self.size.width
         tail = Content.assemble((" ^p ", "bold $text-accent"), "commands ")
         active = self.screen.active_bindings.get("question_mark")
@@ -181,10 +192,12 @@ class Footer(Widget):
             asking = Content.assemble((" ? ", "bold $text-accent"), "help ")
             tail = Content.assemble(tail, asking) if tail.cell_length + asking.cell_length <= width else asking
         keys = [key for key in self.keys() if key[0] != "?"]
-        room = width - tail.cell_length
-        chosen = set(_fitting([key for key in keys if key[2]], room))
-        room -= sum(_item(*key).cell_length for key in chosen)
-        chosen |= set(_fitting([key for key in keys if not key[2]], room))
+        back = [key for key in keys if key[0] == "esc"]
+        room = width - tail.cell_length - sum(_item(*key).cell_length for key in back)
+        chosen = set(back)
+        usable = _fitting([key for key in keys if key[2] and key not in chosen], room)
+        room -= sum(_item(*key).cell_length for key in usable)
+        chosen |= {*usable, *_fitting([key for key in keys if not key[2]], room)}
         line = Content.assemble(*(_item(*key) for key in keys if key in chosen))
         gap = " " * max(0, width - line.cell_length - tail.cell_length)
         return Content.assemble(line, gap, tail)
