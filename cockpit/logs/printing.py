@@ -178,23 +178,32 @@ def print_merged(
     for each in printed:
         each.log.refresh()
     labels = {id(each.log): f"{each.label}: ".encode() if each.label else b"" for each in printed}
+    lines, size = list[bytes](), 0
     for place in merged_lines([each.log for each in printed], since):
-        _print_line(place, labels[id(place.log)], write)
+        line = _printed_line(place, labels[id(place.log)])
+        lines.append(line)
+        size += len(line)
+        if size > PIECE:
+            write(b"".join(lines))
+            lines, size = [], 0
+    if lines:
+        write(b"".join(lines))
     ends: list[int] = []
     for each in printed:
         log, size = each.log, each.log.file.size
         start = log.index.start_of_line(size) if size else 0
         if start < size and not whole:
-            _print_line(Place(log, start, size), labels[id(log)], write)
+            write(_printed_line(Place(log, start, size), labels[id(log)]))
             start = size
         ends.append(start)
     return ends
 
 
-def _print_line(place: Place, label: bytes, write: Write) -> None:
-    for mark in place.log.marks_between(place.start, place.end + 1):
-        write(label + f"── {mark.words()} ──\n".encode())
-    write(label + shown_line(place.log, place.start, place.end) + b"\n")
+def _printed_line(place: Place, label: bytes) -> bytes:
+    """A line as it is printed, with the marks that stand before it."""
+    marks = place.log.marks_between(place.start, place.end + 1)
+    gaps = b"".join(label + f"── {mark.words()} ──\n".encode() for mark in marks)
+    return gaps + label + shown_line(place.log, place.start, place.end) + b"\n"
 
 
 async def _print_all(printer: Printer, *, whole: bool) -> None:
