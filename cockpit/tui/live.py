@@ -71,8 +71,6 @@ class Live:
         except CockpitError as error:
             self.store.apply(f.ProfileFailed(str(error)))
             return
-        self.store.apply(f.ProfileLoaded(profile))
-        self.store.apply(f.EarlierRead(earlier.read(profile.name)))
         await asyncio.to_thread(importlib.import_module, "asyncssh")
         await self._begin(profile)
 
@@ -81,6 +79,9 @@ class Live:
             open_session(profile, emit=self.store.happened, ask=self._ask)
         )
         self.session = session
+        # From here on keys are offered, and each finds the session.
+        self.store.apply(f.ProfileLoaded(profile))
+        self.store.apply(f.EarlierRead(earlier.read(profile.name)))
         quiet = _quiet(session)
         self._logs = Logs(quiet, self.store.apply, self._opened)
         for spec in profile.hosts:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import socket
 import sys
-from collections.abc import Iterator
 from math import isnan
 from pathlib import Path
 
@@ -18,22 +16,6 @@ from tests.bench.terminal import Terminal
 
 PLAIN = {*range(10), *range(21, 30)}
 """Codes of SGR that are no colour: weights, underlines, reverse, and their ends."""
-PROFILE = """\
-name: nowhere
-hosts:
-  - {{name: spark-1, role: head, address: 127.0.0.1, port: {port}, fabric: {{address: 127.0.2.1}}}}
-  - {{name: spark-2, role: worker, address: 127.0.0.2, port: {port}, fabric: {{address: 127.0.2.2}}}}
-runtime: {{kind: native, venv: /opt/vllm}}
-serve: {{model: /models/none, flags: {{tensor-parallel-size: 2, distributed-executor-backend: ray}}}}
-"""
-
-
-@pytest.fixture
-def closed_port() -> Iterator[int]:
-    """A port that nobody listens on, as long as the test goes."""
-    with socket.socket() as held:
-        held.bind(("0.0.0.0", 0))
-        yield held.getsockname()[1]
 
 
 def codes(sent: bytes) -> set[int]:
@@ -58,11 +40,9 @@ def shown(setting: str, arguments: list[str], *steps: tuple[bytes, bytes]) -> by
 
 
 @pytest.mark.timeout(400)
-def test_no_colour_reaches_the_terminal(tmp_path: Path, closed_port: int) -> None:
+def test_no_colour_reaches_the_terminal(nowhere: Path) -> None:
     """Panels that are lost, toasts, help, palette, editor: bold, dim, underline and reverse alone. With the setting
     empty, colours are sent."""
-    profile = tmp_path / "nowhere.yaml"
-    profile.write_text(PROFILE.format(port=closed_port))
     steps = [
         (b"", b"Connection refused"),
         (b"a", b"tries now"),
@@ -73,10 +53,10 @@ def test_no_colour_reaches_the_terminal(tmp_path: Path, closed_port: int) -> Non
         (b"\x1b", b"Connect"),
         (b"e", b"tensor-parallel-size"),
     ]
-    sent = shown("NO_COLOR=1", [str(profile)], *steps)
+    sent = shown("NO_COLOR=1", [str(nowhere)], *steps)
     assert codes(sent) <= PLAIN
     assert {1, 2, 7} <= codes(sent)
-    assert not codes(shown("NO_COLOR=", [str(profile)], steps[0])) <= PLAIN
+    assert not codes(shown("NO_COLOR=", [str(nowhere)], steps[0])) <= PLAIN
 
 
 @pytest.mark.timeout(200)

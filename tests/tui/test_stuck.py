@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from textual.widgets import Input
 
-from cockpit.bringup.events import StepName
+from cockpit.bringup.events import StepName, StepState
 from cockpit.tui import facts as f
 from cockpit.tui.actions import ACTIONS, Context
 from cockpit.tui.app import CockpitApp
+from cockpit.tui.live import Live
 from cockpit.tui.state import Link, LinkView, State
+from cockpit.tui.store import Store
 from cockpit.tui.view_app import ViewApp, open_logs
 from cockpit.tui.widgets.bars import Footer
 from tests.tui.scenes import Scene
@@ -224,3 +227,27 @@ async def test_ctrl_c_in_the_log_view_says_the_same(tmp_path: Path) -> None:
         await pilot.press("ctrl+q")
         await pilot.pause()
         assert not app.is_running
+
+
+async def test_a_step_can_be_run_as_soon_as_it_is_offered(nowhere: Path) -> None:
+    """With the profile there is a session: no key falls between. The hosts refuse, and the step says so."""
+    store = Store()
+    live = Live(store)
+    offered_without_session = []
+    apply = store.apply
+
+    def watched(fact: f.Fact) -> None:
+        apply(fact)
+        if store.state.profile is not None and live.session is None:
+            offered_without_session.append(fact)
+
+    store.apply = watched  # type: ignore[method-assign]
+    await live.open(str(nowhere))
+    live.run_step(StepName.CONNECT)
+    assert live.busy
+    while live.busy:
+        await asyncio.sleep(0.02)
+    step = store.state.step(StepName.CONNECT)
+    await live.close()
+    assert offered_without_session == []
+    assert (step.state, "Connection refused" in step.reason) == (StepState.UNKNOWN, True)
