@@ -78,7 +78,8 @@ def attempt(reading: Reading, number: int) -> Attempt:
 
 
 def _weak(hit: Hit) -> bool:
-    return hit.parts.get("signal") in ("SIGTERM", "15") and hit.head.process.startswith(("Engine", "Worker"))
+    term = hit.parts.get("signal") in ("SIGTERM", "15") or hit.signature.id == "stop-exit"
+    return term and hit.head.process.startswith(("Engine", "Worker"))
 
 
 def candidates(tried: Attempt) -> list[Candidate]:

@@ -135,6 +135,27 @@ def test_a_signal_that_the_api_server_sends_is_no_operators_stop() -> None:
     assert first.kind == "port-in-use"
 
 
+def test_a_stop_that_an_engine_before_0_20_tells_by_its_exit() -> None:
+    ended = (
+        "Traceback (most recent call last):",
+        '  File "/a/vllm/v1/engine/core.py", line 1, in signal_handler',
+        "    raise SystemExit",
+        "SystemExit",
+    )
+    log = (
+        Log()
+        .start()
+        .load()
+        .ready()
+        .raw(*(ENGINE + line for line in ended))
+        .raw(API + "INFO:     Shutting down")
+    )
+    assert ask(log.source()).status == "stopped"
+    log = Log().start().raw(*(ENGINE + line for line in ended))
+    log.traceback(API, "OSError: [Errno 98] Address already in use")
+    assert ask(log.source()).findings[0].kind == "port-in-use"
+
+
 def test_errors_of_requests_are_no_outage() -> None:
     log = Log().start().load().ready()
     log.traceback(API, "ValueError: The decoder prompt is too long", source="serving.py:224")

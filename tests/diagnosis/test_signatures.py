@@ -70,8 +70,11 @@ BEFORE = (
 
 def _log(one: Signature) -> str:
     if one.traceback or one.within:
-        frame = f"/a/{one.within.split('|')[0]}.py"
-        return f'{BEFORE}Traceback (most recent call last):\n  File "{frame}", line 1, in c\n    d()\n{one.example}\n'
+        place = one.within.split("|")[0]
+        frame, name = (
+            ("/a/b.py", place.removeprefix("in ")) if place.startswith("in ") else (f"/a/{place}.py", "c")
+        )
+        return f'{BEFORE}Traceback (most recent call last):\n  File "{frame}", line 1, in {name}\n    d()\n{one.example}\n'
     return f"{BEFORE}{one.example}\n"
 
 
