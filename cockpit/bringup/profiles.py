@@ -110,7 +110,9 @@ def find(name_or_path: str) -> Profile:
     hint = f"Did you mean {close}? " if close else ""
     known = ", ".join(dict.fromkeys(names)) or "none"
     raise ProfileNotFound(
-        f"There is no profile called {inline(name_or_path)}.",
+        "A profile's name is empty."
+        if not name_or_path
+        else f"There is no profile called {inline(name_or_path)}.",
         remedy=inline(f"{hint}There are: {known}. Your own go into {user_folder()}; a path works too."),
     )
 

@@ -7,7 +7,7 @@ from cockpit.bringup.errors import StepError
 from cockpit.bringup.flag_judge import UNCHECKED, FlagCheck, by_whom, check_flags, check_offline, schema_for
 from cockpit.bringup.profile_edit import apply_changes, own_copy
 from cockpit.bringup.profiles import find
-from cockpit.cli import exits, show
+from cockpit.cli import exits, output, show
 from cockpit.cli.asking import asking
 from cockpit.cli.output import say
 from cockpit.cli.verbs import session_for
@@ -69,6 +69,10 @@ async def _list(name: str, word: str, *, as_json: bool, trust: tuple[str, ...]) 
         show.as_json({**told, **asked, "flags": listing_json(found)})
     else:
         _show_flags(found, word)
+        if not found:
+            near = schema.nearest(word)
+            hint = f" Did you mean {near}?" if near else ""
+            say(f"No flag has {output.name(word)} in its name, its help, its group or its choices.{hint}")
         say(by_whom(schema.version, schema.source, asked=not unasked))
         if unasked:
             say(f"The runtime was not asked. {unasked}")

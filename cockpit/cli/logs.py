@@ -13,7 +13,7 @@ from typing import Final
 from cockpit.bringup.profiles import find
 from cockpit.bringup.session import Session
 from cockpit.bringup.sources import HOST_SPOOL, follower_of, sources_of, spool_of
-from cockpit.cli import exits, show
+from cockpit.cli import exits
 from cockpit.cli.output import say
 from cockpit.cli.verbs import session_for
 from cockpit.logs.follow import FollowEvent, Full, Gap, HasRoom, Lost, Resumed, Waiting, follow_spool
@@ -165,7 +165,7 @@ def _list(found: tuple[Source, ...]) -> None:
         name = f"{each.name}:{each.run}" if each.run and not each.current else each.name
         size = "" if each.size is None else f"{each.size:>12,} bytes".replace(",", " ")
         grant = f"  can't be read; grant it: {each.grant}" if each.grant else ""
-        say(f"{show.safe(name):<44}{size:>20}  {show.safe(each.path)}{show.safe(grant)}")
+        say(f"{clean(name):<44}{size:>20}  {clean(each.path)}{clean(grant)}")
 
 
 class _Printing:

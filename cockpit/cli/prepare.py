@@ -13,7 +13,7 @@ from cockpit.bringup.preparation.amounts import amount, duration
 from cockpit.bringup.preparation.preparer import prepare as run
 from cockpit.bringup.preparation.task import Kind, Task, TaskChanged, TaskEvent, TaskProgress, to_json
 from cockpit.cli import exits, show
-from cockpit.cli.output import rewrite, say
+from cockpit.cli.output import name, rewrite, say
 from cockpit.cli.verbs import session_for
 from cockpit.cli.watch import MARKS
 from cockpit.hosts.quoting import command_line
@@ -94,11 +94,11 @@ class _Lines:
         for task in tasks:
             self._any = True
             size = f", {amount(task.bytes)}" if task.bytes else ""
-            say(f"○ {task.host}: {show.safe(task.title)}{size}")
+            say(f"○ {task.host}: {name(task.title)}{size}")
             if task.by_hand:
                 say(show.indented(task.by_hand))
             for command in task.commands:
-                say(f"    # {command.host}: {show.safe(command.why)}")
+                say(f"    # {command.host}: {name(command.why)}")
                 say(show.indented(command_line(command) + (" <<'EOF'" if command.stdin else "")))
                 if command.stdin:
                     say(show.indented(command.stdin.rstrip("\n") + "\nEOF"))
@@ -109,7 +109,7 @@ class _Lines:
             case TaskProgress():
                 self._progress(event)
             case TaskChanged() if event.state is StepState.RUNNING:
-                say(f"{MARKS[event.state]} {event.task.host}: {show.safe(event.task.title)}")
+                say(f"{MARKS[event.state]} {event.task.host}: {name(event.task.title)}")
             case TaskChanged() if not self._plan:
                 self._close()
                 by_hand = event.task.by_hand and event.reason == event.task.by_hand

@@ -6,7 +6,7 @@ from cockpit.bringup.events import StepState
 from cockpit.bringup.look import HostSeen, Seen
 from cockpit.bringup.steps import titles
 from cockpit.cli import show
-from cockpit.cli.output import say
+from cockpit.cli.output import name, say
 from cockpit.cli.watch import MARKS
 from cockpit.model.facts import Gpu, MemberState
 from cockpit.model.profile import Role
@@ -37,14 +37,14 @@ def show_status(seen: Seen) -> None:
         asked = head is None or head.reachable
         say("No run yet." if asked else "The run is unknown: the head can't be reached.")
         return
-    say(f"Run {show.safe(seen.run.id)}: {show.safe(seen.run.words)}")
+    say(f"Run {name(seen.run.id)}: {name(seen.run.words)}")
 
 
 def _host(host: HostSeen) -> str:
     rank = "" if host.rank is None else f" · rank {host.rank}"
     head = f"{host.spec.name} · {host.spec.role.value}{rank}"
     if not host.reachable:
-        return f"{head}\n  ✗ not reachable: {show.safe(host.error)}"
+        return f"{head}\n  ✗ not reachable: {name(host.error)}"
     lines = [head]
     if host.sample:
         memory = host.sample.memory
@@ -56,14 +56,14 @@ def _host(host: HostSeen) -> str:
         lines.append("  " + " · ".join(parts))
         lines += [_gpu_line(gpu) for gpu in host.sample.gpus]
         if host.sample.gpu_error:
-            lines.append(f"  GPU can't be asked: {show.safe(host.sample.gpu_error)}")
+            lines.append(f"  GPU can't be asked: {name(host.sample.gpu_error)}")
     if host.guard:
         guard = host.guard
         figures = f"lowest {guard.lowest / GIB:.1f} GiB available, reserve {guard.reserve / GIB:.1f} GiB"
-        reason = f" · {show.safe(guard.reason)}" if guard.reason else ""
-        lines.append(f"  memory guard {show.safe(guard.state)}{reason} · {figures}")
+        reason = f" · {name(guard.reason)}" if guard.reason else ""
+        lines.append(f"  memory guard {name(guard.state)}{reason} · {figures}")
     if host.member:
-        where = f" as {show.safe(host.member.address)}" if host.member.address else ""
+        where = f" as {name(host.member.address)}" if host.member.address else ""
         lines.append(f"  Ray {RAY_WORDS[host.member.state]}{where} · {host.member.gpus:g} GPU")
     return "\n".join(lines)
 
@@ -75,4 +75,4 @@ def _gpu_line(gpu: Gpu) -> str:
         for value, unit in ((gpu.utilisation, "%"), (gpu.power, "W"), (gpu.temperature, "°C"))
         if value is not None
     ]
-    return f"  GPU {gpu.index} {show.safe(gpu.name)} · " + " · ".join(figures)
+    return f"  GPU {gpu.index} {name(gpu.name)} · " + " · ".join(figures)

@@ -20,7 +20,7 @@ from cockpit.bringup.events import (
 )
 from cockpit.bringup.steps import titles
 from cockpit.cli import show
-from cockpit.cli.output import rewrite, say
+from cockpit.cli.output import name, rewrite, say
 from cockpit.hosts.quoting import command_line
 
 MARKS = {
@@ -98,7 +98,7 @@ class Lines:
             total = f" of {event.total}" if event.total is not None else ""
             count = f" {event.done}{total} {event.unit}".rstrip()
         eta = f", about {event.eta:.0f} s left" if event.eta is not None else ""
-        detail = f" ({show.safe(event.detail)})" if event.detail else ""
+        detail = f" ({name(event.detail)})" if event.detail else ""
         line = f"  {event.host}{rank}: {event.phase.value}{count}{eta}{detail}"
         if self._last_progress.get((event.host, event.rank)) != line:
             self._last_progress[event.host, event.rank] = line

@@ -13,11 +13,12 @@ TAIL_LINES = 5
 
 
 class HostError(CockpitError):
-    """Something went wrong with ``host`` (the profile's name for it)."""
+    """Something went wrong with ``host`` (the profile's name for it); ``what`` is the message without it."""
 
     def __init__(self, host: str, message: str, *, remedy: str = "") -> None:
         super().__init__(f"{host}: {message}", remedy=remedy)
         self.host = host
+        self.what = message
 
 
 class HostConfigError(HostError):

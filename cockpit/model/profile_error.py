@@ -60,5 +60,5 @@ class ProfileError(CockpitError):
         if left:
             lines.append(f"  … and {left:,} more: mend these first, and the rest are told then.")
         super().__init__("\n".join([f"The profile {inline(file)} can't be used, it has {count}:", *lines]))
-        first = next((inline(one.message) for one in self.mistakes), "")
-        self.short = f"{count}: {first}" if len(self.mistakes) == 1 else f"{count}, the first: {first}"
+        first = next((inline(f"line {one.place.line}: {one.message}") for one in self.mistakes), "")
+        self.short = f"{count}, {first}" if len(self.mistakes) == 1 else f"{count}, the first: {first}"

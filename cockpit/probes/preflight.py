@@ -264,7 +264,7 @@ async def _ask_host(host: Host, spec: HostSpec, command: Command) -> HostFacts |
 
 def _unreachable(spec: HostSpec, error: HostError) -> Verdict:
     why = "Nothing is known of this host."
-    return Verdict("connect", (spec.name,), Grade.UNKNOWN, error.message, why, error.remedy)
+    return Verdict("connect", (spec.name,), Grade.UNKNOWN, error.what, why, error.remedy)
 
 
 def _silent(spec: HostSpec, line: str) -> Verdict:

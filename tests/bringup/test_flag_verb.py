@@ -181,6 +181,9 @@ def test_without_its_host_a_profile_is_judged_by_shipped_flags(cli: Cli) -> None
     assert "--tensor-parallel-size" in listed.stdout
     assert "flags that the cockpit brings along)\nThe runtime was not asked. far: 127.0.0.1" in listed.stdout
     assert cli.json("flags", str(path), "--list", "seed")["asked"] is False
+    nothing = cli.run("flags", str(path), "--list", "tensr-paralel-size").stdout
+    assert nothing.startswith("No flag has tensr-paralel-size in its name")
+    assert "Did you mean tensor-parallel-size?" in nothing
 
 
 def test_without_its_host_the_answer_itself_says_that_it_is_no_verdict(cli: Cli) -> None:

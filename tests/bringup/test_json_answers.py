@@ -62,6 +62,9 @@ def test_with_the_hosts_away(folder: Path, verb: str) -> None:
         assert "127.0.0.1 cannot be reached" in found[-1]["error"]["message"]
         assert "ssh 127.0.0.1" in found[-1]["error"]["remedy"]
         assert "127.0.0.1 cannot be reached" in told
+    if verb == "check":
+        observed = "127.0.0.1 cannot be reached: Connection refused."
+        assert [one["observed"] for one in found[0]["verdicts"]] == [observed, observed]
     if verb in ("up", "down"):
         assert (found[-1]["event"], found[-1]["outcome"]) == ("end", "unreachable")
 

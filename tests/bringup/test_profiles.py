@@ -145,4 +145,4 @@ def test_of_very_many_mistakes_the_first_are_told_and_the_rest_counted(home: Pat
     assert lines[41:] == [f"  … and {count - 40} more: mend these first, and the rest are told then."]
     (entry,) = [one for one in listing() if one.name == "many"]
     assert "\n" not in entry.fault
-    assert entry.fault.startswith(f"{count} mistakes, the first: ")
+    assert entry.fault.startswith(f"{count} mistakes, the first: line 3: ")

@@ -44,7 +44,7 @@ async def survey_hosts(session: Session, *, measure: bool = False) -> Survey:
         try:
             await session.hosts[spec.name].connect()
         except HostError as error:
-            return Verdict("connect", (spec.name,), Grade.UNKNOWN, error.message, remedy=error.remedy)
+            return Verdict("connect", (spec.name,), Grade.UNKNOWN, error.what, remedy=error.remedy)
         return None
 
     unreached = [v for v in await asyncio.gather(*(connect(spec) for spec in profile.hosts)) if v]
