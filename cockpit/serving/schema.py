@@ -99,9 +99,9 @@ class Schema:
         there is none."""
         stem = canonical(name).partition(".")[0]
         found = self.by_name.get(stem) or self.by_option.get(f"-{name.lstrip('-').partition('.')[0]}")
-        if found is None and stem.startswith("no-"):
-            positive = self.by_name.get(stem.removeprefix("no-"))
-            return positive if positive and positive.negations else None
+        positive = self.by_name.get(stem.removeprefix("no-")) if stem.startswith("no-") else None
+        if found is None and positive is not None:
+            return positive if positive.negations else None
         if found is None and stem:
             begun = {flag.name: flag for name, flag in self.by_name.items() if name.startswith(stem)}
             return next(iter(begun.values())) if len(begun) == 1 else None

@@ -60,6 +60,7 @@ def test_what_is_no_schema_is_refused(data: dict[str, Any]) -> None:
         ("compilation_config.cudagraph_mode", "compilation-config"),
         ("O", "optimization-level"),
         ("gpu-memory-u", "gpu-memory-utilization"),
+        ("no-enable-prefix-cach", "enable-prefix-caching"),
     ],
 )
 def test_every_spelling_finds_its_flag(written: str, name: str) -> None:
