@@ -36,7 +36,7 @@ ANSWER = 60
 """Seconds that vLLM may take for one answer once it is loaded."""
 
 
-SCRIPTS = ("identity.py", "flag_schema.py", "late_checks.py", "parser_verdict.py")
+SCRIPTS = ("identity.py", "flag_schema.py", "part_checks.py", "late_checks.py", "parser_verdict.py")
 """The parts of the script that judges, in this order."""
 
 

@@ -197,7 +197,9 @@ def record(lines: list[dict[str, Any]], model: str, *, program: bool, limit: flo
                 taken, status = watch(pid, log, limit)
             finally:
                 stop(pid)
-            told = "" if taken else words(log).replace(str(folder), "{folder}").replace(model, "{model}")
+            told = "" if taken else words(log)
+            for path, name in ((str(folder), "{folder}"), (model, "{model}"), (sys.prefix, "{environment}")):
+                told = told.replace(path, name)
             verdicts[line["name"]] = {"taken": taken, "status": status, "words": told}
             print(
                 f"{time.monotonic() - began:6.1f} s  {line['name']}: {taken} {told}",

@@ -13,7 +13,10 @@ import json
 import os
 import socket
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cockpit.serving.scripts.part_checks import check_parts
 
 LOADERS = {
     "fastsafetensors": ("fastsafetensors",),
@@ -384,3 +387,4 @@ def check_late(namespace: Any, config: Any) -> None:
     check_transfer(given, config)
     check_adapters(given, config)
     check_generation(config)
+    check_parts(config)

@@ -3,7 +3,7 @@
 Runs where vLLM lives, with the environment's python; starts no engine. Argument: JSON with ``lines`` (each an
 argv that begins with ``vllm``, ``serve``), ``pieces`` (one more command line in parts: its head, then a part a
 flag), ``deep`` (build the engine's configuration too), ``schema`` (list the flags, see ``flag_schema.py``,
-whose text, and those of ``identity.py`` and ``late_checks.py``, stand in front of this one).
+whose text, and those of ``identity.py``, ``part_checks.py`` and ``late_checks.py``, stand in front of this one).
 
 Prints a marker and one line of JSON: ``version``, ``platform`` (cuda, cpu, ...), ``identity``, ``names``
 (every option), ``parsers``, ``seconds``, ``schema``, and ``verdicts``, one a line: ``stage`` ("" when all is
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         said,
         unbindable,
     )
+    from cockpit.serving.scripts.part_checks import check_containers, check_server_parts
 
 MARKER = "SPARK-COCKPIT-VERDICT "
 
@@ -151,6 +152,8 @@ def check_server(namespace: Any) -> None:
     check_names(vars(namespace))
     check_ssl(vars(namespace))
     check_threads(vars(namespace))
+    check_containers(vars(namespace))
+    check_server_parts(vars(namespace))
     for name in FILES:
         if get(name) and not Path(get(name)).is_file():
             raise ValueError(f"--{name.replace('_', '-')}: there is no file {get(name)}")
@@ -160,11 +163,10 @@ def check_server(namespace: Any) -> None:
 
 def check_template(template: str) -> None:
     """Compile the chat template; vLLM does so for the first time when the engine has started."""
-    path = Path(template)
-    try:
-        text = path.read_text() if path.is_file() else template
-    except OSError:
-        text = template
+    module = first_of("vllm.renderers.chat_utils", "vllm.entrypoints.chat_utils")
+    # Without its cache where it has one: the file may change while this process stays.
+    load = getattr(module, "_load_chat_template", None) or getattr(module, "load_chat_template", None)
+    text = (load(template) if load is not None else None) or template
     compiler = getattr(first_of("transformers.utils.chat_template_utils"), "_compile_jinja_template", None)
     if compiler is not None:
         compiler(text)
