@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cockpit.logs.held import held_of
+from cockpit.logs.sanitise import clean
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Mark:
     exact: bool = False
 
     def words(self) -> str:
-        """The mark in words."""
+        """The mark in words, safe to show: a kind that is not known is a host's own word."""
         what = {
             "truncated": "the file was truncated on the host",
             "replaced": "the file was replaced on the host",
@@ -39,7 +40,7 @@ class Mark:
             "remade": "the container was removed, and another has its place",
             "restarted": "the host, or the container that holds the file, was restarted",
             "full": "the disk here is full, and they are still on the host",
-        }.get(self.kind, self.kind)
+        }.get(self.kind, clean(self.kind))
         if self.exact and not self.size:
             return f"{what}; nothing is missing"
         if not self.exact and not self.size:

@@ -108,9 +108,10 @@ class Painter:
         segments = self._gutter(row, number, marked, selected, label)
         room = self._width - gutter_width(self._digits, label.width if label else 0)
         if row.mark:
-            text = f"── {row.mark} ──"[:room]
+            text = f"── {steady(row.mark)} ──"
+            text = text if cells_of(text) <= room else clipped_end(text, room)
             segments.append(Segment(text, self._looks["gap"]))
-            cells = len(text)
+            cells = cells_of(text)
         else:
             cells = sum(cells_of(piece.text) for piece in row.pieces)
             segments += self._text(row)
@@ -165,6 +166,13 @@ class Painter:
     def _segment(self, piece: Piece) -> Segment:
         style = self._base if piece.style is PLAIN else self._base + rich_style(piece.style)
         return Segment(piece.text, style + self._looks["hit"] if piece.hit else style)
+
+
+def clipped_end(text: str, width: int) -> str:
+    """As much of ``steady`` text as has room in ``width`` cells before a sign that there is more."""
+    while text and cells_of(text) > width - 1:
+        text = text[: max(0, width - 1)] if len(text) >= width else text[:-1]
+    return (text + "…")[: max(0, width)]
 
 
 def gutter_width(digits: int, label: int = 0) -> int:

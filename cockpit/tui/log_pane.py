@@ -57,8 +57,9 @@ def read_filter(text: str) -> Filter:
     level = address = ""
     for word in text.split(" "):
         key, _, value = word.partition(":")
-        if key == "level" and value.upper() in LEVELS:
-            level = value.upper()
+        known = next((name for name in LEVELS if value and name.startswith(value.upper())), "")
+        if key == "level" and known:
+            level = known
         elif key == "process" and value:
             processes.add(value)
         elif key == "rank" and value.isdecimal():

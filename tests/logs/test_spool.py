@@ -182,3 +182,7 @@ def test_the_sidecar_is_plain_json(tmp_path: Path) -> None:
 )
 def test_marks_in_words(mark: Mark, words: str) -> None:
     assert mark.words() == words
+
+
+def test_a_kind_of_mark_that_is_not_known_is_a_hosts_word() -> None:
+    assert Mark(0, "\x1b[2J", 5, True).words() == "5 bytes are missing here: ␛[2J"

@@ -435,6 +435,7 @@ async def test_a_compressed_file_and_one_that_was_cut_off(log: Path, tmp_path: P
     async with shown(cut) as (pilot, view):
         await until(pilot, lambda: "cut off before its end" in status(view) and "1 gap" in status(view))
         assert "── the compressed data was cut off before its end" in screen(view)[-1]
+        assert screen(view)[-1].endswith("…") and view.render_line(view.size.height - 1).cell_length == 80
         await pilot.press("up", "up")
         assert view.current is not None and view.current.number == view.shown.index.lines - 1
         await pilot.press("w", "G")
@@ -465,6 +466,7 @@ def test_queries_as_typed(text: str, query: Query) -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
+        ("level:warn", Filter(level="WARNING")),
         ("level:error rank:1", Filter(level="ERROR", ranks=frozenset({1}))),
         ("!kv cache", Filter(Query("kv cache"), invert=True)),
         ("process:EngineCore host:10.0.0.2", Filter(processes=frozenset({"EngineCore"}), address="10.0.0.2")),
