@@ -206,7 +206,7 @@ def badge(host: HostView, state: State) -> Content:
     """The round trip, or how old what is shown is."""
     if host.link.state is not Link.UP:
         if host.sample is None:
-            return Content.styled(host.link.state.value, "$text-warning")
+            return Content.styled(reach.how(host), "$text-warning")
         return Content.styled(f"values {words.coarse(state.now - host.sampled_at)} old", "$text-warning")
     if host.sample is not None and state.now - host.sampled_at > STALE:
         return Content.styled(f"values {words.coarse(state.now - host.sampled_at)} old", "$text-warning")
@@ -218,7 +218,8 @@ def summary(host: HostView, state: State, load: Content, width: int) -> Content:
     sample = host.sample
     parts: list[Content | str | tuple[str, str]] = [(host.name, "bold"), f" {host.spec.role.value} "]
     if host.link.state is not Link.UP:
-        parts.append((f"✗ {host.link.state.value} {words.coarse(state.now - host.link.since)} ", "$text-error"))
+        mark, style = ("✗", "$text-error") if reach.away(host) else ("◐", "$text-accent")
+        parts.append((f"{mark} {reach.how(host)} {words.coarse(state.now - host.link.since)} ", style))
     else:
         parts.append(("● ", "$text-success"))
     if sample is not None:

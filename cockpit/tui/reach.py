@@ -34,10 +34,18 @@ def who(state: State) -> str:
     return f"{head.name} does not answer"
 
 
+def how(host: HostView) -> str:
+    """How the connection to a host stands, in a word or two."""
+    if host.link.state is Link.UP:
+        return "connected"
+    if not away(host):
+        return "connecting"
+    return "not let in" if host.link.state is Link.REFUSED else "lost" if host.sample else "not reachable"
+
+
 def since(host: HostView) -> str:
     """When a host was lost, or first tried in vain."""
-    what = "not let in" if host.link.state is Link.REFUSED else "lost" if host.sample else "not reachable"
-    return f"{what} since {time.strftime('%H:%M:%S', time.localtime(host.link.since))}"
+    return f"{how(host)} since {time.strftime('%H:%M:%S', time.localtime(host.link.since))}"
 
 
 def next_try(host: HostView, now: float) -> str:

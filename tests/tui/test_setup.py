@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import IPv4Interface
 from pathlib import Path
@@ -200,6 +201,36 @@ async def test_an_address_that_is_none_stays_to_be_mended(monkeypatch: pytest.Mo
             "user: u",
             "port: 22",
         ]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=["80x24", "120x40", "200x50"])
+def test_two_hosts_and_a_model_for_one(
+    snap_compare: Callable[..., bool], monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    """As it looks with both Sparks found, one of them unlike the other."""
+    odd = replace(spark(2), gpus=(("570.1", "NVIDIA GB10"),))
+
+    async def look(address: str, _ask: object, *, ssh_config: str = "") -> Candidate:
+        return Candidate(address, spark(1) if "1" in address else odd)
+
+    async def added(pilot: Pilot[Any]) -> None:
+        screen = await app_in_setup(pilot)
+        for line in screen.query(Input):
+            line.cursor_blink = False
+        for address in ("spark-1.local", "nvidia@spark-2.local:2222"):
+            screen.query_one("#address", Input).value = address
+            await pilot.press("enter")
+            while any(one.found is None for one in screen.candidates):
+                await pilot.pause(0.02)
+        bases = screen.query_one("#bases", OptionList)
+        bases.highlighted = bases.get_option_index("single-spark")
+        await pilot.pause()
+        await pilot.pause()
+
+    monkeypatch.setattr("cockpit.tui.setup_screen.look_at", look)
+    monkeypatch.setattr("cockpit.tui.setup_screen.known_aliases", lambda _config: ["spark-1", "spark-2"])
+    app = CockpitApp(None, feed=lambda store, _ask: QuietFeed(store))
+    assert snap_compare(app, terminal_size=size, run_before=added)
 
 
 async def test_everything_has_its_place_at_80x24(monkeypatch: pytest.MonkeyPatch) -> None:

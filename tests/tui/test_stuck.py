@@ -45,6 +45,7 @@ async def test_hosts_that_were_never_reached(size: tuple[int, int]) -> None:
             "Load    · not asked yet", ""
         )
         assert "✗ no host answers" in text
+        assert "lost" not in text
         assert "No host answers." in text
         assert "not reachable since 21:05:48, next try in 10 s" in text
         assert "Try every host now." in text

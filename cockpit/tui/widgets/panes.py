@@ -15,7 +15,7 @@ from cockpit.hosts.quoting import command_line
 from cockpit.logs.sanitise import clean
 from cockpit.model.command import Command
 from cockpit.model.finding import Problem, Severity
-from cockpit.tui import host_text, words
+from cockpit.tui import host_text, reach, words
 from cockpit.tui.actions import bindings
 from cockpit.tui.state import CommandView, HostView, State, StepView
 from cockpit.tui.widgets.fixes import block, fix_lines
@@ -55,12 +55,11 @@ class FlagsPane(TextPane):
 
 def step_content(step: StepView, state: State, planned: Planned | None, undo: Sequence[Command]) -> Content:
     """A step: how it stands, what it found, what it ran, what it would run."""
-    colour = words.COLOURS[step.state]
-    parts = [
-        Content.assemble(
-            (step.title, "bold"), " · ", (f"{words.MARKS[step.state]} {words.STATE_WORDS[step.state]}", colour)
-        )
-    ]
+    told = f"{words.MARKS[step.state]} {words.STATE_WORDS[step.state]}"
+    if step.state is None:
+        away = reach.who(state)
+        told = f"can't be asked: {away}" if away else words.STATE_WORDS[None]
+    parts = [Content.assemble((step.title, "bold"), " · ", (told, words.COLOURS[step.state]))]
     if step.reason:
         parts += [block(step.reason, "")]
     if step.name is StepName.PREFLIGHT and state.verdicts:
