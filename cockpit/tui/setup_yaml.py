@@ -68,7 +68,10 @@ def _own(text: str, shipped: str, name: str, *, other_model: bool) -> str:
             line = re.sub(rf"(spark-cockpit [a-z]+) {re.escape(shipped)}\b", rf"\1 {name}", line)
         if _PART.match(line) and kept and kept[-1] and not kept[-1].startswith("#"):
             kept.append("")
-        kept.append(re.sub(r"^( +address: \S+) +#", r"\1 #", line))
+        if kept and not kept[-1] and line.startswith("    fabric:"):
+            # It was added where the next part's blank line stood.
+            kept.pop()
+        kept.append(re.sub(r"^( +(?:address|image): \S+) +#", r"\1 #", line))
     return "\n".join(kept).replace("#\nname:", "name:", 1)
 
 
