@@ -16,17 +16,17 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from cockpit.logs.detail import whole_record
-from cockpit.logs.filters import LEVELS, Filter
+from cockpit.logs.filters import Filter
 from cockpit.logs.layout import cells_of
 from cockpit.logs.lines import Place
 from cockpit.logs.log import Log
 from cockpit.logs.pattern import PatternError
 from cockpit.logs.sanitise import clean, steady
-from cockpit.logs.search import Query
 from cockpit.logs.times import last_time, time_at, time_near, year_of
 from cockpit.logs.typed import read_time
 from cockpit.tui.log_set import FILTER, LogSet
 from cockpit.tui.log_status import Part, StatusLine, clipped, part
+from cockpit.tui.log_typed import read_filter, read_query
 from cockpit.tui.log_view import LogView
 
 MOST_COPIED: Final = 1024 * 1024
@@ -40,38 +40,6 @@ _PROMPTS: Final = {
     "goto": (":", "a line number, or a time: 20:26, 11-30 20:26:26, yesterday, 10m before the end"),
     "save": ("save to ", "a file's path; it gets the exact bytes"),
 }
-
-
-def read_query(text: str) -> Query:
-    """A query as it is typed: ``/.../`` is a regular expression; capitals make case count."""
-    regex = len(text) > 2 and text.startswith("/") and text.endswith("/")
-    pattern = text[1:-1] if regex else text
-    return Query(pattern, regex, pattern != pattern.lower())
-
-
-def read_filter(text: str) -> Filter:
-    """A filter as it is typed: words with a colon are conditions, the rest is searched for."""
-    rest: list[str] = []
-    processes: set[str] = set()
-    ranks: set[int] = set()
-    level = address = ""
-    for word in text.split(" "):
-        key, _, value = word.partition(":")
-        known = next((name for name in LEVELS if value and name.startswith(value.upper())), "")
-        if key == "level" and known:
-            level = known
-        elif key == "process" and value:
-            processes.add(value)
-        elif key == "rank" and value.isdecimal():
-            ranks.add(int(value))
-        elif key == "host" and value:
-            address = value
-        else:
-            rest.append(word)
-    words = " ".join(rest).strip()
-    invert = words.startswith("!") and len(words) > 1
-    query = read_query(words[1:] if invert else words) if words else None
-    return Filter(query, invert, frozenset(processes), frozenset(ranks), level, address)
 
 
 class LogPane(Vertical):
@@ -258,7 +226,15 @@ class LogPane(Vertical):
         self.query_one(Horizontal).display = False
         self._tell()
 
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._answer()
+
     def _answer(self) -> None:
+        """Do what was asked for, once: the key, and what the prompt makes of it, both come here."""
+        if not self._asking:
+            return
         asked, text = self._asking, self.query_one(Input).value
         self._close_prompt()
         try:

@@ -21,8 +21,9 @@ from cockpit.logs.filters import Filter
 from cockpit.logs.search import Query
 from cockpit.tui.log_desk import LogDesk, NamesLine
 from cockpit.tui.log_keys import LOG_KEYS, LogHelp, markdown_table
-from cockpit.tui.log_pane import LogPane, read_filter, read_query
+from cockpit.tui.log_pane import LogPane
 from cockpit.tui.log_status import StatusLine
+from cockpit.tui.log_typed import read_filter, read_query
 from cockpit.tui.log_view import LogView
 from cockpit.tui.view_app import FileUnreadable, ViewApp, open_logs
 
