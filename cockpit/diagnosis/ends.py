@@ -203,10 +203,10 @@ def no_log(readings: Sequence[Reading]) -> tuple[str, ...]:
 def told_mixed(told: Explanation, readings: Sequence[Reading]) -> Explanation:
     """The explanation, where a log holds launches that run through each other: what ended one is no other's end."""
     words = tuple(
-        f"{one.source.name} holds several launches at the same time (processes {one.mixed[0]} and {one.mixed[1]}): "
+        f"{one.source.name} holds several launches at the same time ({one.mixed}): "
         "explain the log of each by itself to be sure."
         for one in readings
-        if one.mixed is not None
+        if one.mixed
     )
     if not words:
         return told

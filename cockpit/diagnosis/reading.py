@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, pairwise
 
 from cockpit.diagnosis import outer, tracebacks
 from cockpit.diagnosis.scan import KEPT, Places, Scan, Texts, line_at, lines_after, lines_before, scan, text_at
@@ -25,6 +25,7 @@ _MARGIN = re.compile(r" {2,}(?:\| )+")
 """What stands before the lines of a traceback in an exception group."""
 _GONE_ON = ("hutdown", "hutting down", "xiting", "leaked", "destroy")
 LONGEST_TEXT = 4000
+_BEGINS, _BESIDE = ("begin-args", "fact-version"), 3
 _ONE_OF = re.compile(r"(?i:apiserver)\w*|EngineCore\w*|Worker_\w+")
 """Processes of which a launch has but one of a name."""
 _PLACES = 3000
@@ -71,8 +72,9 @@ class Reading:
         return max(1, len(self.starts))
 
     @property
-    def mixed(self) -> tuple[int, int] | None:
-        """The numbers of two processes of the same part of vLLM whose lines run through each other."""
+    def mixed(self) -> str:
+        """What tells that the lines of two launches run through each other, "" where nothing does: two processes of
+        the same part of vLLM, or (without prefixes) two beginnings side by side."""
         spans: dict[tuple[str, int], tuple[int, int]] = {}
         for hit in self.hits:
             if hit.head.pid is not None and _ONE_OF.fullmatch(hit.head.process):
@@ -81,10 +83,12 @@ class Reading:
         before = ("", 0, 0)
         for (name, pid), (begin, end) in sorted(spans.items(), key=lambda item: (item[0][0], item[1])):
             if name == before[0] and begin < min(before[2], end):
-                return before[1], pid
+                return f"processes {before[1]} and {pid}"
             if name != before[0] or end > before[2]:
                 before = (name, pid, end)
-        return None
+        begins = sorted(hit.line for hit in self.hits if hit.signature.id in _BEGINS and hit.head.pid is None)
+        beside = next((line for line, after in pairwise(begins) if after - line <= _BESIDE), 0)
+        return f"beginnings side by side from line {self.source.line_of(beside)} on" if beside else ""
 
 
 @functools.cache

@@ -16,7 +16,9 @@ MARK = "Traceback (most recent call last):"
 MOST = 1500
 _CAUSE = "The above exception was the direct cause of the following exception"
 _HANDLING = "During handling of the above exception, another exception occurred"
-_EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]*(?:\([\w.]+\))?)(?::(?: |$)|$)(?P<message>.*)")
+_EXCEPTION = re.compile(
+    r"(?P<type>(?=[\w.]*[A-Z.])[A-Za-z_][\w.]*(?:\([\w.]+\))?)(?::(?: |$)|$)(?P<message>.*)"
+)
 _REMOTE = re.compile(r"ray::(?P<task>[\w:.<>]+)\(\)?.{0,20}?\(?pid=(?P<pid>\d+), ip=(?P<ip>[0-9A-Fa-f.:]+)")
 _MESSAGE_LINES = 12
 _OTHERS = 80

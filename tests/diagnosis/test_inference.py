@@ -1,5 +1,7 @@
 """Which of several things in the logs is the cause: attempts, hosts, chains, stops, stalls."""
 
+import re
+
 import pytest
 
 from cockpit.diagnosis.engine import explain
@@ -444,3 +446,21 @@ def test_a_serve_that_a_signal_ended_is_told_by_its_exit_status(status: str, kin
     assert (told.status, first.kind, first.confidence) == ("failed", kind, Confidence.POSSIBLE)
     assert name in first.cause
     assert first.evidence[0].text == status
+
+
+def test_launches_without_prefixes_that_alternate_are_told_as_such() -> None:
+    logs = [
+        Log().start().traceback("", f"FooError: no {word}").info("", "Using max model len 512")
+        for word in ("flux", "flow")
+    ]
+    lines = [re.sub(rb"\(\w+ pid=\d+\) ", b"", bytes(log.source().data)).splitlines() for log in logs]
+    both = b"\n".join(line for pair in zip(*lines, strict=True) for line in pair)
+    told = explain([Source("both.log", "", SERVE, both)])
+    assert told.status in ("failed", "unknown")
+    assert "side by side" in told.next[-1]
+
+
+def test_a_line_of_another_program_is_no_exception() -> None:
+    log = Log().start().raw("Traceback (most recent call last):", '  File "/a/b.py", line 1, in c', "    d()")
+    log.raw("nanobind: leaked 4 instances!", "FooError: no flux").engine_failed()
+    assert "FooError: no flux" in ask(log.source()).findings[0].cause
