@@ -140,7 +140,7 @@ def of_hit(
 ) -> Finding:
     """The finding of a hit. ``also`` is a second line worth showing: what the hint explains."""
     reading = next(one.reading for one in tried if one.reading.index == hit.source)
-    kernel = _KERNEL_HOST.search(hit.text) if reading.source.role == KERNEL else None
+    kernel = _KERNEL_HOST.search(hit.text)
     others = [address for address, name in hosts.items() if reading.source.host not in ("", name)]
     where = _address(hit, tried, facts, others)
     host = host_of(where, kernel[1] if kernel else hit.head.host, reading, hosts)

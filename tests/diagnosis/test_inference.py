@@ -464,3 +464,12 @@ def test_a_line_of_another_program_is_no_exception() -> None:
     log = Log().start().raw("Traceback (most recent call last):", '  File "/a/b.py", line 1, in c', "    d()")
     log.raw("nanobind: leaked 4 instances!", "FooError: no flux").engine_failed()
     assert "FooError: no flux" in ask(log.source()).findings[0].cause
+
+
+def test_a_journal_of_the_server_and_the_kernel_names_the_host_of_both() -> None:
+    log = Log().start().load()
+    log.raw(
+        "Nov 30 20:01:00 spark-c kernel: Out of memory: Killed process 20 (VLLM::Worker_TP) total-vm:1kB, anon-rss:1kB"
+    )
+    first = ask(log.source("journal.log", "")).findings[0]
+    assert (first.kind, first.host) == ("oom-unified-memory", "spark-c")
