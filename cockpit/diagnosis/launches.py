@@ -69,7 +69,8 @@ def _begin(one: Reading) -> Hit | None:
 def _same(launch: Launch, one: Reading, begin: Hit) -> bool:
     """Whether it is another copy of a launch's log, or what another host says of the same launch."""
     hosts = {other.source.host for other in launch.readings}
-    if one.source.host and "" not in hosts and one.source.host not in hosts:
+    beside = Path(launch.main.source.name).parent == Path(one.source.name).parent
+    if beside and one.source.host and "" not in hosts and one.source.host not in hosts:
         return True
     first = launch.begin
     return first is not None and (first.head.time, first.head.pid, first.text) == (

@@ -68,6 +68,14 @@ def test_both_hosts_of_a_launch_are_one(tmp_path: Path) -> None:
     assert (told.findings[0].kind, told.findings[0].host) == ("port-in-use", "worker")
 
 
+def test_hosts_of_several_folders_are_not_mixed(tmp_path: Path) -> None:
+    for folder, hour in (("a", 9), ("b", 10)):
+        write(tmp_path / folder / "head.log", Log().start().load().ready(), hour, hour)
+    write(tmp_path / "b" / "worker.log", taken(), 10, 12)
+    told = explain(collect([tmp_path]))
+    assert [(one.launch, one.status) for one in told.read] == [(2, "ok"), (1, "failed"), (1, "failed")]
+
+
 def test_two_copies_of_a_log_are_one_launch(tmp_path: Path) -> None:
     write(tmp_path / "serve.log", taken(), 10)
     write(tmp_path / "container.log", taken(), 10)
