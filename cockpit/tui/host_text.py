@@ -157,7 +157,8 @@ def ray_line(host: HostView, state: State, width: int) -> Line:
             line = Content.assemble(label("Ray"), ("? ", "$text-warning"), f"{age} ago: {clean(text)}")
     elif state.ray_error:
         why = f": {clean(state.ray_error)}" if host is state.hosts[0] else ""
-        line = Content.assemble(label("Ray"), ("○ ", MUTED), f"no cluster{why}")
+        then = f"{age} ago: " if (age := reach.age(state)) else ""
+        line = Content.assemble(label("Ray"), ("? " if then else "○ ", MUTED), f"{then}no cluster{why}")
     else:
         line = Content.assemble(label("Ray"), ("· not asked yet", MUTED))
     return line.truncate(width, ellipsis=True)

@@ -25,6 +25,7 @@ def load_lines(host: HostView, state: State, width: int) -> list[Content]:
     run = state.run
     if run is None:
         told = "no run yet" if state.looked_at else "· not asked yet"
+        told = f"? no run {age} ago" if (age := reach.age(state)) else told
         told = "? not known" if reach.unasked(state, RUN) else told
         return [Content.assemble(label("Load"), (told, MUTED)), Content("")]
     if run.running and reach.head_away(state) is not None:

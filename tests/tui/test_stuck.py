@@ -9,6 +9,7 @@ import pytest
 from textual.widgets import Input
 
 from cockpit.bringup.events import StepName, StepState
+from cockpit.model.facts import Membership
 from cockpit.tui import facts as f
 from cockpit.tui.actions import ACTIONS, Context
 from cockpit.tui.app import CockpitApp
@@ -118,6 +119,17 @@ async def test_what_was_known_of_lost_hosts_carries_its_age() -> None:
         assert "as of" in text
         ray = [line for line in text.split("\n") if "Ray     " in line]
         assert all(" ago" in line for line in ray), ray
+
+
+async def test_that_nothing_ran_is_as_old_as_the_last_answer() -> None:
+    """A run may have begun since, or Ray."""
+    scene = Scene().opened().tell(f.MembershipSeen(Membership(False, (), error="nothing answers"))).later(1)
+    async with scene.lost("spark-1", "spark-2").later(29).app().run_test(size=(120, 40)) as pilot:
+        text = await screen_text(pilot)
+        assert text.count("? 30 s ago: no cluster") == 2
+        assert text.count("? no run 30 s ago") == 2
+        assert "asked 30 s ago" in text
+        assert "stand is told as it was 30 s ago" in text
 
 
 async def test_a_lost_head_leaves_the_worker_live() -> None:

@@ -54,8 +54,9 @@ def _unreachable(state: State) -> Content:
     lines = [Content.styled(f"{who[:1].upper()}{who[1:]}.", "bold $text-error")]
     width = max(len(host.name) for host in state.hosts)
     lines += [_host(host, state, width) for host in state.hosts]
-    unseen = state.looked_at is None
-    then = "How the steps and the last run stand is not known." if unseen else "What runs on the hosts goes on."
+    age = reach.age(state)
+    known = f"told as it was {age} ago" if age else "not known"
+    then = f"How the steps and the last run stand is {known}."
     return Content("\n").join([*lines, Content.styled(then, "$muted"), Content(""), *_keys(RESCUES)])
 
 
