@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final, TextIO
 
 from cockpit.model.errors import WrongWordError
 
@@ -15,19 +16,27 @@ class NoTerminalError(WrongWordError):
     """The screen needs a terminal."""
 
 
+PIPED: Final = Path("-")
+
+
 class NoPipeError(WrongWordError):
-    """``-`` was given, and standard input is the terminal."""
+    """``-`` was given, and standard input can't be what it stands for."""
 
 
 def need_terminal(instead: str) -> None:
     """Raise ``NoTerminalError`` where input or output is no terminal; ``instead`` says what to use."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         raise NoTerminalError("The screen needs a terminal, and there is none here.", remedy=instead)
     if os.environ.get("TERM", "dumb") in ("", "dumb", "unknown"):
         raise NoTerminalError(
             "The screen needs a terminal that can move its cursor, and TERM says that this one can't.",
             remedy=f"{instead}; where the terminal is a usual one: TERM=xterm-256color",
         )
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Whether it is one; a stream that was closed by the caller is not there."""
+    return stream is not None and stream.isatty()
 
 
 def open_screen(profile: str | None, *, read_only: bool) -> None:
@@ -55,7 +64,9 @@ def _is_there(profile: str) -> bool:
 
 def open_view(files: Sequence[Path]) -> None:
     """Open the log view on local files, or on what is piped to standard input (``-``)."""
-    piped = _piped() if Path("-") in files else None
+    if files.count(PIPED) > 1:
+        raise NoPipeError("- is standard input, which can be read once.", remedy="Write - once.")
+    piped = _piped() if PIPED in files else None
     need_terminal("Print a profile's logs with: spark-cockpit logs PROFILE")
     from cockpit.tui.view_app import view_files
 
@@ -66,7 +77,7 @@ def _piped() -> int:
     """Standard input, which the terminal takes the place of."""
     from cockpit.logs.intake import standard_input
 
-    if sys.stdin.isatty():
+    if sys.stdin is None or sys.stdin.isatty():
         raise NoPipeError(
             "- is standard input, and nothing is piped to it.",
             remedy="For example: zstd -dc FILE | spark-cockpit view -",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -62,6 +63,23 @@ def test_suspended_and_resumed(shell: Shell, key: bytes, drawn: bytes) -> None:
     os.kill(shell.children()[0], signal.SIGTERM)
     left(shell)
     as_it_was(shell)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("view -", b"nothing is piped to it"),
+        ("view - <&-", b"nothing is piped to it"),
+        ("view - - </dev/null", b"which can be read once"),
+        ("view /dev/null", b"neither an ordinary file nor a pipe.\r\nName files that exist"),
+        ("<&-", b"there is none here"),
+    ],
+)
+def test_what_can_not_be_shown_is_refused_in_words(shell: Shell, call: str, told: bytes) -> None:
+    os.kill(shell.children()[0], signal.SIGTERM)
+    left(shell, b"gave 0")
+    shell.type(f"{sys.executable} -m cockpit {call}; echo gave $?\n".encode())
+    shell.until(lambda text: told in text and bool(re.search(rb"gave [12]\\r", text)), "refused")
 
 
 @pytest.mark.parametrize("ended", [signal.SIGTERM, signal.SIGHUP])
