@@ -6,7 +6,6 @@ would type it, and rsync's own daemon by hand. Prints each rate and the ratios.
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 import tempfile
@@ -17,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.e2e.cockpit import Cockpit
 from tests.rig.host import Host
-from tests.rig.layout import FABRIC
+from tests.rig.profile import plain_text
 from tests.rig.rig import Rig
 
 ROUNDS = 3
@@ -98,16 +97,8 @@ def measure(rig: Rig, folder: Path, size: int) -> None:
     over_ssh = ["rsync", "-a", "-e", ssh, f"{head.fabric}:{SOURCE}/", f"{TARGET}/"]
     by_daemon = ["rsync", "-a", f"rsync://{head.fabric}:8730/copy/", f"{TARGET}/"]
     cockpit, profile = Cockpit(folder / "cockpit"), folder / "bench.yaml"
-    hosts = [
-        {"name": host.name, "address": host.name, "role": "worker" if index else "head",
-         "fabric": {"address": host.fabric, "interface": FABRIC}}
-        for index, host in enumerate((head, worker))
-    ]  # fmt: skip
-    text = {
-        **{"name": "bench", "ssh": {"config": str(rig.ssh_config)}, "hosts": hosts},
-        **{"runtime": {"kind": "native", "venv": "~/venv"}, "serve": {"model": SOURCE}},
-    }
-    profile.write_text(json.dumps(text))
+    runtime = {"kind": "native", "venv": "~/venv"}
+    profile.write_text(plain_text(rig, "bench", runtime=runtime, serve={"model": SOURCE}))
     took: dict[str, list[float]] = {"ssh": [], "daemon": [], "cockpit": [], "compared": []}
     for _ in range(ROUNDS):
         took["ssh"].append(timed(worker, over_ssh))

@@ -11,7 +11,7 @@ import yaml
 
 from tests.e2e.cockpit import Cockpit
 from tests.rig.layout import FABRIC
-from tests.rig.profile import rig_profile
+from tests.rig.profile import plain_text, rig_profile
 from tests.rig.rig import Rig
 
 pytestmark = [pytest.mark.rig, pytest.mark.timeout(900)]
@@ -76,15 +76,7 @@ def test_a_changed_host_key_is_refused_in_other_words(plain_rig: Rig, tmp_path: 
 def rig_profile_of_addresses(rig: Rig, folder: Path, config: Path) -> Path:
     """A native profile that only has to connect."""
     path = folder / "keys.yaml"
-    hosts = "".join(
-        f"  - name: {host.name}\n    address: {host.name}\n    role: {'worker' if index else 'head'}\n"
-        f"    fabric: {{address: {host.fabric}, interface: {FABRIC}}}\n"
-        for index, host in enumerate(rig.hosts.values())
-    )
-    path.write_text(
-        f"name: keys\nssh: {{config: {config}}}\nhosts:\n{hosts}"
-        "runtime: {kind: native, venv: /opt/none}\nserve: {model: /models/none}\n"
-    )
+    path.write_text(plain_text(rig, "keys", ssh={"config": str(config)}))
     return path
 
 

@@ -18,6 +18,7 @@ import pytest
 from tests.e2e.cockpit import Answer, Cockpit, wait_for
 from tests.rig.host import Host
 from tests.rig.layout import FABRIC
+from tests.rig.profile import plain_text
 from tests.rig.rig import Rig
 
 pytestmark = [pytest.mark.rig, pytest.mark.timeout(600)]
@@ -91,15 +92,8 @@ def profile(plain_rig: Rig, tmp_path: Path) -> Iterator[Path]:
             ["sh", "-c", "mkdir -p ~/venv/bin && ln -sf /usr/bin/python3 ~/venv/bin/python"], user="aurora"
         )
     path = tmp_path / "copied.yaml"
-    hosts = "".join(
-        f"  - name: {host.name}\n    address: {host.name}\n    role: {'worker' if index else 'head'}\n"
-        f"    fabric: {{address: {host.fabric}, interface: {FABRIC}}}\n"
-        for index, host in enumerate(plain_rig.hosts.values())
-    )
-    path.write_text(
-        f"name: copied\nssh: {{config: {plain_rig.ssh_config}}}\nhosts:\n{hosts}"
-        f"runtime: {{kind: native, venv: ~/venv}}\nserve: {{model: {FOLDER}}}\n"
-    )
+    runtime = {"kind": "native", "venv": "~/venv"}
+    path.write_text(plain_text(plain_rig, "copied", runtime=runtime, serve={"model": FOLDER}))
     yield path
 
 

@@ -10,8 +10,7 @@ import pytest
 from tests.e2e.cockpit import Cockpit
 from tests.e2e.test_rig_prepare import FOLDER, ended, events, make_model, shards_of, tasks
 from tests.rig import image
-from tests.rig.layout import FABRIC
-from tests.rig.profile import rig_profile
+from tests.rig.profile import plain_text, rig_profile
 from tests.rig.registry import REGISTRY, serve_image
 from tests.rig.rig import Rig
 
@@ -143,16 +142,8 @@ def test_an_earlier_runs_process_is_ended_and_no_other(
         host.exec(
             ["sh", "-c", "mkdir -p ~/venv/bin && ln -sf /usr/bin/python3 ~/venv/bin/python"], user="aurora"
         )
-    hosts = "".join(
-        f"  - {{name: {host.name}, address: {host.name}, role: {'worker' if index else 'head'}, "
-        f"fabric: {{address: {host.fabric}, interface: {FABRIC}}}}}\n"
-        for index, host in enumerate(plain_rig.hosts.values())
-    )
     profile = tmp_path / "left.yaml"
-    profile.write_text(
-        f"name: left\nssh: {{config: {plain_rig.ssh_config}}}\nhosts:\n{hosts}"
-        "runtime: {kind: native, venv: ~/venv}\nserve: {model: /models/any}\n"
-    )
+    profile.write_text(plain_text(plain_rig, "left", runtime={"kind": "native", "venv": "~/venv"}))
     unit = "/home/aurora/.local/state/spark-cockpit/left/runs/earlier"
     ours = f"SPARK_COCKPIT_UNIT={unit} bash -c 'trap \"\" TERM; exec -a VLLM::EngineCore sleep 300' >/dev/null 2>&1 &"
     theirs = "bash -c 'exec -a VLLM::EngineCore sleep 301' >/dev/null 2>&1 &"

@@ -12,7 +12,7 @@ from cockpit.logs.marks import Mark, read_marks
 from cockpit.logs.spools import spool_path
 from tests.e2e.cockpit import Cockpit
 from tests.rig.host import Host
-from tests.rig.layout import FABRIC
+from tests.rig.profile import plain_text
 from tests.rig.rig import Rig
 
 NAME = "logs"
@@ -38,16 +38,8 @@ with open(path, "ab", buffering=0) as file:
 def profile_of(rig: Rig, folder: Path) -> Path:
     """A native profile of the rig's hosts, with a Python and Ray's folder, and nothing to run."""
     path = folder / f"{NAME}.yaml"
-    hosts = "".join(
-        f"  - name: {host.name}\n    address: {host.name}\n    role: {'worker' if index else 'head'}\n"
-        f"    fabric: {{address: {host.fabric}, interface: {FABRIC}}}\n"
-        for index, host in enumerate(rig.hosts.values())
-    )
-    path.write_text(
-        f"name: {NAME}\nssh: {{config: {rig.ssh_config}}}\nhosts:\n{hosts}"
-        f"runtime: {{kind: native, venv: {VENV}}}\nserve: {{model: /models/none}}\n"
-        f"ray: {{flags: {{temp-dir: {RAY}}}}}\n"
-    )
+    sections = {"runtime": {"kind": "native", "venv": VENV}, "ray": {"flags": {"temp-dir": RAY}}}
+    path.write_text(plain_text(rig, NAME, **sections))
     return path
 
 

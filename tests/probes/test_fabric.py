@@ -30,6 +30,7 @@ from cockpit.probes.preflight import ask, preflight
 from cockpit.runtime.environment import environment
 from cockpit.runtime.script_text import script_text
 from tests.rig.layout import FABRIC
+from tests.rig.profile import plain_text
 from tests.rig.rig import Rig
 
 PAIR = """\
@@ -344,18 +345,7 @@ def test_hostile_answers_are_refused(output: bytes) -> None:
 
 def plain_pair(rig: Rig) -> Profile:
     """The rig's two hosts; their runtime is one that is not there, which the fabric doesn't ask about."""
-    hosts = [
-        {
-            **{"name": host.name, "address": host.name, "role": "worker" if index else "head"},
-            "fabric": {"address": host.fabric, "interface": FABRIC},
-        }
-        for index, host in enumerate(rig.hosts.values())
-    ]
-    text = {
-        **{"name": "plain", "ssh": {"config": str(rig.ssh_config)}, "hosts": hosts},
-        **{"runtime": {"kind": "native", "venv": "/opt/none"}, "serve": {"model": "/models/any"}},
-    }
-    return parse(json.dumps(text).encode(), "plain.yaml")
+    return parse(plain_text(rig, "plain").encode(), "plain.yaml")
 
 
 async def look(rig: Rig, *ids: str) -> dict[str, Verdict]:

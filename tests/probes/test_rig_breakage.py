@@ -6,7 +6,6 @@ mounts, GPU hook in test_preflight.py and tests/e2e/test_rig_prepare_docker.py; 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
@@ -23,7 +22,7 @@ from tests.probes.test_fabric import look, plain_pair
 from tests.probes.test_preflight import on_rig
 from tests.rig import network
 from tests.rig.layout import FABRIC
-from tests.rig.profile import rig_profile
+from tests.rig.profile import plain_text, rig_profile
 from tests.rig.rig import Rig
 from tests.rig.shell import run, wait_for
 
@@ -151,17 +150,9 @@ async def test_a_shard_that_is_cut_short(plain_rig: Rig, tmp_path: Path) -> None
         host.exec(
             ["sh", "-c", "mkdir -p ~/venv/bin && ln -sf /usr/bin/python3 ~/venv/bin/python"], user="aurora"
         )
-    hosts = [
-        {"name": host.name, "address": host.name, "role": "worker" if index else "head",
-         "fabric": {"address": host.fabric, "interface": FABRIC}}
-        for index, host in enumerate(plain_rig.hosts.values())
-    ]  # fmt: skip
-    text = {
-        **{"name": "cut", "ssh": {"config": str(plain_rig.ssh_config)}, "hosts": hosts},
-        **{"runtime": {"kind": "native", "venv": "~/venv"}, "serve": {"model": FOLDER}},
-    }
     profile = tmp_path / "cut.yaml"
-    profile.write_text(json.dumps(text))
+    runtime = {"kind": "native", "venv": "~/venv"}
+    profile.write_text(plain_text(plain_rig, "cut", runtime=runtime, serve={"model": FOLDER}))
     (fine,) = (await on_rig(plain_rig, profile))["model"]
     assert (fine.grade, fine.hosts) == (Grade.READY, ("spark-1", "spark-2"))
     shard = f"{FOLDER}/model-00002-of-00003.safetensors"
@@ -260,19 +251,11 @@ async def test_a_model_in_a_cache_that_the_runtime_does_not_read(plain_rig: Rig,
             f"cp -r {FOLDER} ~/{HUB}/snapshots/c0ffee && printf c0ffee >~/{HUB}/refs/main"
         )
         host.exec(["sh", "-c", lay], user="aurora")
-    hosts = [
-        {"name": host.name, "address": host.name, "role": "worker" if index else "head",
-         "fabric": {"address": host.fabric, "interface": FABRIC}}
-        for index, host in enumerate(plain_rig.hosts.values())
-    ]  # fmt: skip
 
     async def told(env: dict[str, str]) -> Verdict:
-        text = {
-            **{"name": "cache", "ssh": {"config": str(plain_rig.ssh_config)}, "hosts": hosts},
-            **{"runtime": {"kind": "native", "venv": "~/venv", "env": env}, "serve": {"model": "Qwen/Qwen3"}},
-        }
+        runtime = {"kind": "native", "venv": "~/venv", "env": env}
         profile = tmp_path / "cache.yaml"
-        profile.write_text(json.dumps(text))
+        profile.write_text(plain_text(plain_rig, "cache", runtime=runtime, serve={"model": "Qwen/Qwen3"}))
         (verdict,) = (await on_rig(plain_rig, profile))["model"]
         return verdict
 

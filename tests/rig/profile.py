@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
 
+from tests.rig.host import Host
 from tests.rig.layout import FABRIC
 from tests.rig.models import NAME
 from tests.rig.rig import Rig
@@ -47,15 +48,7 @@ def rig_profile(
     profile: dict[str, Any] = {
         "name": name,
         "ssh": {"config": str(rig.ssh_config)},
-        "hosts": [
-            {
-                "name": host.name,
-                "address": host.name,
-                "role": "worker" if index else "head",
-                "fabric": {"address": host.fabric, "interface": FABRIC},
-            }
-            for index, host in enumerate(chosen)
-        ],
+        "hosts": hosts_of(chosen),
         "runtime": runtime_of(rig, runtime),
         "ray": {
             "flags": {"num-gpus": 1, "num-cpus": 2, "object-store-memory": 100_000_000},
@@ -76,6 +69,29 @@ def rig_profile(
     path = folder / f"{name}.yaml"
     path.write_text(yaml.safe_dump(profile, sort_keys=False))
     return path
+
+
+def hosts_of(hosts: Iterable[Host]) -> list[dict[str, object]]:
+    """The profile's hosts, reached by their names; the first is the head."""
+    return [
+        {
+            "name": host.name,
+            "address": host.name,
+            "role": "worker" if index else "head",
+            "fabric": {"address": host.fabric, "interface": FABRIC},
+        }
+        for index, host in enumerate(hosts)
+    ]
+
+
+def plain_text(rig: Rig, name: str, **sections: object) -> str:
+    """A profile of all the rig's hosts with nothing to run, native where ``sections`` say nothing else, as text."""
+    text = {
+        **{"name": name, "ssh": {"config": str(rig.ssh_config)}, "hosts": hosts_of(rig.hosts.values())},
+        **{"runtime": {"kind": "native", "venv": "/opt/none"}, "serve": {"model": "/models/none"}},
+        **sections,
+    }
+    return yaml.safe_dump(text, sort_keys=False)
 
 
 def runtime_of(rig: Rig, kind: Literal["docker", "native"]) -> dict[str, object]:

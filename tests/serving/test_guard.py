@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,7 +25,7 @@ from cockpit.runtime import detached
 from cockpit.runtime.detached import ProcessState
 from cockpit.runtime.environment import environment
 from cockpit.serving import guard, launch
-from tests.rig.layout import FABRIC
+from tests.rig.profile import plain_text
 from tests.rig.rig import Rig
 from tests.rig.shell import wait_for
 
@@ -44,28 +43,15 @@ while True:
 
 def pair(rig: Rig, *, reserve: str = "600MiB", during: str = "loading", eat: int = 4000) -> Profile:
     """The rig's two hosts with a runtime whose `vllm` is a stand-in that eats ``eat`` MiB."""
-    text: dict[str, Any] = {
-        "name": "guarded",
-        "ssh": {"config": str(rig.ssh_config)},
-        "hosts": [
-            {
-                "name": host.name,
-                "address": host.name,
-                "role": "worker" if index else "head",
-                "fabric": {"address": host.fabric, "interface": FABRIC},
-            }
-            for index, host in enumerate(rig.hosts.values())
-        ],
-        "runtime": {"kind": "native", "venv": "/home/aurora/venv"},
-        "serve": {
-            "model": "/models/any",
-            "flags": {"distributed-executor-backend": "ray"},
-            "env": {"EAT": str(eat)},
-            "guard": {"reserve": reserve, "while": during},
-            "ready_within": 60,
-        },
+    serve = {
+        "model": "/models/any",
+        "flags": {"distributed-executor-backend": "ray"},
+        "env": {"EAT": str(eat)},
+        "guard": {"reserve": reserve, "while": during},
+        "ready_within": 60,
     }
-    return parse(json.dumps(text).encode(), "guarded.yaml")
+    runtime = {"kind": "native", "venv": "/home/aurora/venv"}
+    return parse(plain_text(rig, "guarded", runtime=runtime, serve=serve).encode(), "guarded.yaml")
 
 
 SET_UP = """\

@@ -7,7 +7,6 @@ ranks are stand-ins that eat memory; their titles, units and descent are vLLM's 
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
@@ -21,8 +20,7 @@ from cockpit.runtime import detached
 from cockpit.runtime.detached import ProcessState
 from cockpit.runtime.docker import DockerEnvironment
 from cockpit.serving import guard
-from tests.rig.layout import FABRIC
-from tests.rig.profile import runtime_of
+from tests.rig.profile import plain_text, runtime_of
 from tests.rig.rig import Rig
 from tests.rig.shell import wait_for
 from tests.serving.test_guard import EAT, MIB, Pair, oom_kills, opened
@@ -49,11 +47,6 @@ def pair(rig: Rig) -> Profile:
     runtime["mounts"] = [*rig.mounts, "~/standin:/standin:ro"]
     runtime["run_flags"] = [*runtime["run_flags"], "-v", "/proc/meminfo:/proc/meminfo:ro"]  # type: ignore[misc]
     runtime["env"] = {"PATH": "/standin:/usr/bin:/bin"}
-    hosts = [
-        {"name": host.name, "address": host.name, "role": "worker" if index else "head",
-         "fabric": {"address": host.fabric, "interface": FABRIC}}
-        for index, host in enumerate(rig.hosts.values())
-    ]  # fmt: skip
     serve = {
         "model": "/models/any",
         "flags": {"distributed-executor-backend": "ray"},
@@ -61,8 +54,7 @@ def pair(rig: Rig) -> Profile:
         "guard": {"reserve": "600MiB"},
         "ready_within": 60,
     }
-    text = {"name": "boxed", "ssh": {"config": str(rig.ssh_config)}, "hosts": hosts, "runtime": runtime}
-    return parse(json.dumps({**text, "serve": serve}).encode(), "boxed.yaml")
+    return parse(plain_text(rig, "boxed", runtime=runtime, serve=serve).encode(), "boxed.yaml")
 
 
 @pytest.fixture
