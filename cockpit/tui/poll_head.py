@@ -139,7 +139,8 @@ class HeadPoller:
         standing = None
         if run is not None:
             running = run.process.state is ProcessState.RUNNING
-            standing = Standing(run.id, running, self.ready and running, Phase.STARTING, "", run.process.status)
+            ready = running and await self._is_ready()
+            standing = Standing(run.id, running, ready, Phase.STARTING, "", run.process.status)
         seen = await look_at_steps(self.session, standing)
         if not self._busy():
             self._tell(f.StepsSeen(seen))

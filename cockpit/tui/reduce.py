@@ -151,7 +151,8 @@ def _look(state: State, fact: f.MembershipSeen | f.RunSeen | f.StepsSeen | f.Loo
             state = _run(_calm(state, RUN), fact)
         case f.StepsSeen(seen):
             running = state.run is not None and state.run.running
-            state = replace(_calm(state, "the steps"), steps=steps.see_steps(state.steps, seen, running))
+            found = steps.see_steps(state.steps, seen, running=running, busy=state.activity.busy)
+            state = replace(_calm(state, "the steps"), steps=found)
         case f.LookFailed(what, reason):
             known = next((one for one in state.troubles if one.what == what), None)
             trouble = Trouble(what, reason, known.since if known else state.now)

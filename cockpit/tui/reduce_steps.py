@@ -15,6 +15,7 @@ MOST_COMMANDS = 60
 
 if TYPE_CHECKING:
     from cockpit.bringup.look import StepSeen
+    from cockpit.bringup.step import Report
 
 
 def forget_failures(steps: tuple[StepView, ...]) -> tuple[StepView, ...]:
@@ -37,7 +38,7 @@ def change_step(
 def _changed(step: StepView, event: StepChanged, now: float, activity: Activity) -> StepView:
     if event.state is StepState.RUNNING and not activity.undoing:
         again = step.state is StepState.RUNNING
-        began = step.began if again else now
+        began = step.began if again and step.began is not None else now
         commands = step.commands if again else ()
         return replace(
             step,
@@ -57,9 +58,12 @@ def _changed(step: StepView, event: StepChanged, now: float, activity: Activity)
     return replace(step, state=state, reason=reason, host=event.host, began=None, took=took)
 
 
-def see_steps(steps: tuple[StepView, ...], seen: Iterable[StepSeen], running: bool) -> tuple[StepView, ...]:
+def see_steps(
+    steps: tuple[StepView, ...], seen: Iterable[StepSeen], *, running: bool, busy: bool
+) -> tuple[StepView, ...]:
     """The steps after the hosts were asked. What failed here stays told until it is done or tried again; what
-    a look can't ask keeps what the runner found."""
+    a look can't ask keeps what the runner found. ``running`` tells of the last run, ``busy`` of the runner
+    here: a step is its to tell of only while it is at work."""
     from cockpit.bringup.look import NOT_ASKED
 
     reports = {one.name: one.report for one in seen}
@@ -68,7 +72,7 @@ def see_steps(steps: tuple[StepView, ...], seen: Iterable[StepSeen], running: bo
         report = reports.get(step.name)
         if (
             report is None
-            or step.state is StepState.RUNNING
+            or (busy and step.state is StepState.RUNNING)
             or (step.state in STOPPED and report.state is not StepState.DONE)
             or (
                 step.name in NOT_ASKED
@@ -83,11 +87,20 @@ def see_steps(steps: tuple[StepView, ...], seen: Iterable[StepSeen], running: bo
         ):
             result.append(step)
         else:
-            same = step.state is report.state
-            took = step.took if same else None
-            reason = step.reason if same and not report.reason else report.reason
-            result.append(replace(step, state=report.state, reason=reason, host=report.host, took=took))
+            result.append(_seen(step, report))
     return tuple(result)
+
+
+def _seen(step: StepView, report: Report) -> StepView:
+    """``step`` as a look found it."""
+    same = step.state is report.state
+    took = step.took if same else None
+    reason = step.reason if same and not report.reason else report.reason
+    if report.state is StepState.RUNNING:
+        # How far a load is, its log tells: a look for the steps does not read it.
+        reason = ""
+    began = step.began if same else None
+    return replace(step, state=report.state, reason=reason, host=report.host, took=took, began=began)
 
 
 def _still(name: StepName, seen: StepState, running: bool) -> bool:

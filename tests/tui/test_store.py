@@ -73,6 +73,30 @@ def test_a_failure_stays_until_it_is_mended() -> None:
     assert scene.store.state.step(StepName.RAY_HEAD).state is StepState.DONE
 
 
+def test_a_load_that_was_only_seen_is_done_when_it_is() -> None:
+    """A look that finds a load under way holds until the next look; how far it is, the log tells."""
+    scene = Scene().opened()
+    scene.tell(f.StepsSeen((StepSeen(StepName.LOAD, Report(StepState.RUNNING, "loading: starting")),)))
+    step = scene.store.state.step(StepName.LOAD)
+    assert (step.state, step.reason) == (StepState.RUNNING, "")
+    scene.tell(f.StepsSeen((StepSeen(StepName.LOAD, Report(StepState.DONE, "ready")),)))
+    assert scene.store.state.step(StepName.LOAD).state is StepState.DONE
+
+
+def test_a_load_that_is_watched_from_here_is_the_runners_to_tell_of() -> None:
+    """While the runner is at work a look that is late changes nothing of the step it runs, whose time begins
+    when the runner does."""
+    scene = Scene().opened()
+    scene.tell(f.StepsSeen((StepSeen(StepName.LOAD, Report(StepState.RUNNING)),))).later(30)
+    scene.tell(f.WorkBegan("up"))
+    scene.store.happened(StepChanged(StepName.LOAD, StepState.RUNNING))
+    scene.later(4).tell(f.StepsSeen((StepSeen(StepName.LOAD, Report(StepState.WAITING)),)))
+    step = scene.store.state.step(StepName.LOAD)
+    assert step.state is StepState.RUNNING
+    assert step.began is not None
+    assert scene.store.state.now - step.began == 4
+
+
 def test_unknown_is_not_kept_as_failed() -> None:
     """What is unknown is answered by the next look."""
     scene = Scene().opened()
