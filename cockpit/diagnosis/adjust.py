@@ -135,10 +135,27 @@ def _unknown_flag(hit: Hit, _facts: Situation) -> Told:
 
 
 def _flag_name(hit: Hit, _facts: Situation) -> Told:
-    return Told("", {"name": hit.parts.get("flag", "").lstrip("-")})
+    json = "cannot be converted to" in hit.text and ("json" in hit.text or "loads" in hit.text)
+    return Told("json" if json else "", {"name": hit.parts.get("flag", "").lstrip("-")})
 
 
 _SHARE = "gpu_memory_utilization"
+_NESTED = (
+    "Attention",
+    "Compilation",
+    "ECTransfer",
+    "EPLB",
+    "KVEvents",
+    "KVTransfer",
+    "Kernel",
+    "Mamba",
+    "Pooler",
+    "Profiler",
+    "Speculative",
+    "StructuredOutputs",
+    "WeightTransfer",
+)
+"""Configurations that one flag gives whole, as JSON; the fields of the others are flags of their own."""
 _BOUND = re.compile(r"(?P<which>less|greater) than (?P<equal>or equal to )?(?P<bound>-?\d+(?:\.\d+)?)$")
 
 
@@ -147,6 +164,14 @@ def _pydantic_field(hit: Hit, facts: Situation) -> Told:
     field, why = hit.parts.get("field", ""), hit.parts.get("why", "")
     name = field.replace("_", "-")
     words = {"flag": f"--{name}" if name else "an argument", "name": name}
+    config = hit.parts.get("config", "").removesuffix("Config")
+    if config in (*_NESTED, "Pass") and field:
+        flag = (
+            "compilation"
+            if config == "Pass"
+            else re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", config)
+        )
+        return Told("key", {**words, "flag": f"--{flag.lower()}-config"})
     allowed = _allowed(hit.parts.get("value", ""), why, facts) if field == _SHARE else _bound(why)
     if not allowed and "Input should be '" in why:
         allowed = choice(hit.parts.get("value", "").strip("'\""), choices_of(why.split("be ", 1)[1]))
@@ -235,6 +260,32 @@ def _gcs_address(hit: Hit, facts: Situation) -> Told:
     return Told("", {"gcs": gcs or "its address", "gcs_port": port})
 
 
+def _told_why(hit: Hit, _facts: Situation) -> Told:
+    code, why = hit.parts.get("code", ""), hit.parts.get("why", "")
+    words = ": ".join(part for part in (f"error {code}" if code else "", why) if part)
+    return Told("", {"why_words": f" ({words})" if words else ""})
+
+
+def _clients(hit: Hit, _facts: Situation) -> Told:
+    """How many ranks came to the rendezvous, and in what time, where the message tells."""
+    here, wanted, seconds = (hit.parts.get(key, "") for key in ("here", "all", "seconds"))
+    told = f"Only {here} of {wanted} ranks" if here and wanted else "Not every rank"
+    return Told("", {"clients": told + (f" came in {seconds} seconds" if seconds else " came")})
+
+
+def _resource(hit: Hit, _facts: Situation) -> Told:
+    needed, limit = hit.parts.get("needed", ""), hit.parts.get("limit", "")
+    return Told("", {"resource": f": {needed}, and it has {limit}" if needed else ""})
+
+
+def _actor_gone(hit: Hit, _facts: Situation) -> Told:
+    return Told("node" if hit.parts.get("gone") else "")
+
+
+def _permission(hit: Hit, _facts: Situation) -> Told:
+    return Told("" if hit.parts.get("path") else "nameless")
+
+
 def _node_dead(hit: Hit, _facts: Situation) -> Told:
     return Told("", {"node_ip": hit.parts.get("node_ip", "")})
 
@@ -265,9 +316,11 @@ def _module(hit: Hit, _facts: Situation) -> Told:
 
 
 RULES: dict[str, Rule] = {
+    "actor_gone": _actor_gone,
     "api_port": _api_port,
     "backend_given": _backend_given,
     "backend_name": _backend_name,
+    "clients": _clients,
     "config_path": _config_path,
     "cuda_oom": _cuda_oom,
     "disk_path": _disk_path,
@@ -284,11 +337,14 @@ RULES: dict[str, Rule] = {
     "module": _module,
     "nccl_reason": _nccl_reason,
     "node_dead": _node_dead,
+    "permission": _permission,
     "pydantic_field": _pydantic_field,
     "quant_given": _quant_given,
     "ranks_alone": _ranks_alone,
     "ray_versions": _ray_versions,
     "rdma_call": _rdma_call,
+    "resource": _resource,
+    "told_why": _told_why,
     "unknown_flag": _unknown_flag,
     "whose_value": _whose_value,
 }

@@ -106,12 +106,21 @@ def kind_of(raised: Raised, *, serving: bool) -> str:
     for frame in reversed(raised.frames[-3:]):
         for pattern, kind in _PLACES:
             if re.search(pattern, frame):
-                return kind
+                return _of_arguments(raised) if kind == "args" else kind
     for line in reversed(raised.code[-8:]):
         for pattern, kind in _CODE:
             if re.search(pattern, line):
                 return kind
     return "other"
+
+
+def _of_arguments(raised: Raised) -> str:
+    """The kind of what was raised where arguments are taken: a package or a key of the model's configuration that
+    is not there is no argument's fault."""
+    name = raised.type.rpartition(".")[2]
+    if name in ("ImportError", "ModuleNotFoundError", "OSError", "RuntimeError", "Exception"):
+        return "other"
+    return "config-json" if name in ("KeyError", "AttributeError") else "args"
 
 
 _WORDS_LEAST = 3
