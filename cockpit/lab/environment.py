@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cockpit.lab import folders, pip
+from cockpit.lab import folders, libraries, pip
 from cockpit.lab.errors import LabError, Progress
 
 VLLM = "0.32.0+cpu"
@@ -88,6 +88,7 @@ def ensure(progress: Progress) -> Environment:
         environment = find()
         if environment is None:
             _build(place, progress, hold)
+        libraries.ensure(place.folder, place.packages, progress)
         _install_stand_in(place)
     return place
 
