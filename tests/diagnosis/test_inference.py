@@ -473,3 +473,29 @@ def test_a_journal_of_the_server_and_the_kernel_names_the_host_of_both() -> None
     )
     first = ask(log.source("journal.log", "")).findings[0]
     assert (first.kind, first.host) == ("oom-unified-memory", "spark-c")
+
+
+@pytest.mark.parametrize(
+    ("why", "kind", "words"),
+    [
+        ("libnuma.so.1: cannot open shared object file: No such file or directory", "other", "libnuma.so.1"),
+        ("libcuda.so.1: cannot open shared object file: No such file or directory", "driver-cuda", "driver"),
+        ("/v/vllm/_C.abi3.so: undefined symbol: _ZN3c104cuda9SetDeviceEa", "other", "undefined symbol"),
+    ],
+)
+def test_an_operator_is_missing_since_its_library_was_not_loaded(why: str, kind: str, words: str) -> None:
+    log = Log().start()
+    log.record(THERE, "WARNING", "cpu.py:644", f"Failed to import from vllm._C: ImportError({why!r})")
+    warned = log.line_of("Failed to import")
+    ended = "AttributeError: '_OpNamespace' '_C' object has no attribute 'silu_mul'"
+    log.traceback(ENGINE, ended, source="core.py:1510").engine_failed()
+    told = explain([log.source()], HOSTS).findings[0]
+    assert (told.kind, told.host, told.evidence[0].line) == (kind, "spark-b", warned)
+    assert words in told.cause
+
+
+def test_a_library_that_was_not_loaded_and_not_missed_is_no_fault() -> None:
+    log = Log().start()
+    log.record(ENGINE, "WARNING", "a.py:1", "Failed to import from vllm._C: ImportError('libx.so.1: no')")
+    told = explain([log.load().ready().source()], HOSTS)
+    assert (told.status, told.findings) == ("ok", ())
