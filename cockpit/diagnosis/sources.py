@@ -11,8 +11,9 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 
+from cockpit.diagnosis.archives import is_archive, logs_of
 from cockpit.diagnosis.unwrap import Data, Unwrapped, of_file, of_path
 from cockpit.model.errors import WrongWordError, inline
 
@@ -68,7 +69,7 @@ class Source:
 
 def role_of(name: str) -> str:
     """The role that a file's name tells."""
-    low = name.lower().removesuffix(".gz")
+    low = name.lower().removesuffix(".gz").removesuffix(".xz").removesuffix(".bz2")
     rules = (
         (KERNEL, ("kernel", "dmesg", "journal", "syslog", "kern.log")),
         (STATUS, ("ray-status", "ray_status")),
@@ -123,9 +124,28 @@ def _record_host(folder: Path) -> str:
 def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder)
-        hidden = any(part.startswith(".") for part in relative.parts)
-        if path.is_file() and not hidden and path.suffix.lower() not in _SKIPPED:
+        if path.is_file() and _may_be_log(relative):
             yield path
+
+
+def _may_be_log(relative: PurePath) -> bool:
+    hidden = any(part.startswith(".") for part in relative.parts)
+    return not hidden and relative.suffix.lower() not in _SKIPPED
+
+
+def _of_archive(path: Path) -> Iterator[Source]:
+    """The logs of an archive, named as if it were a folder."""
+    for name, log in logs_of(path):
+        inner = PurePosixPath(name)
+        if not name or (_may_be_log(inner) and role_of(inner.name) != OTHER and inner.parent.name != STACKS):
+            yield _named(str(path / name), inner.name, log)
+
+
+def _named(name: str, file: str, log: Unwrapped) -> Source:
+    """A log whose file's name tells its role and host."""
+    role = role_of(file) if file else SERVE
+    serve = role != CONTAINER and _SERVES.search(log.data[:_HEAD])
+    return _of(name, host_of(file), SERVE if serve else role, log)
 
 
 def _source(file: Path, *, named: bool) -> Source:
@@ -144,9 +164,10 @@ def _source(file: Path, *, named: bool) -> Source:
 def collect(paths: Iterable[str | Path]) -> list[Source]:
     """The sources under ``paths``: files as they are, folders with all their logs.
 
-    In a folder the names tell the roles: ``head.log``, ``worker.log``, ``ray-worker.err``, ``kernel.log``,
-    ``ray-status.txt``, ``host-facts.txt``; a run's folder has ``serve.log``, ``exit-status``,
-    ``record.json`` and ``stacks/HOST.txt``. "-" is standard input. Raises ``SourceMissingError``.
+    An archive (tar, packed or not, or zip) is as the folder it was made of. In a folder the names tell the roles:
+    ``head.log``, ``worker.log``, ``ray-worker.err``, ``kernel.log``, ``ray-status.txt``, ``host-facts.txt``; a run's
+    folder has ``serve.log``, ``exit-status``, ``record.json`` and ``stacks/HOST.txt``. "-" is standard input. Raises
+    ``SourceMissingError``.
     """
     sources: list[Source] = []
     for given in paths:
@@ -155,8 +176,11 @@ def collect(paths: Iterable[str | Path]) -> list[Source]:
             continue
         path = Path(given)
         try:
-            found = list(_files(path)) if path.is_dir() else [path]
-            own = [_source(file, named=not path.is_dir()) for file in found]
+            if path.is_file() and is_archive(path):
+                own = list(_of_archive(path))
+            else:
+                found = list(_files(path)) if path.is_dir() else [path]
+                own = [_source(file, named=not path.is_dir()) for file in found]
         except OSError as error:
             raise SourceMissingError(
                 f"{inline(error.filename or path)}: {error.strerror or error}.",
@@ -164,7 +188,7 @@ def collect(paths: Iterable[str | Path]) -> list[Source]:
             ) from error
         if all(source.role in NO_LOGS for source in own):
             raise SourceMissingError(
-                f"{inline(path)}: no log in this folder.", remedy="Give a log or a folder of logs."
+                f"{inline(path)}: there is no log in it.", remedy="Give a log or a folder of logs."
             )
         sources += own
     return sources

@@ -1,4 +1,4 @@
-"""The log itself, out of what it is kept in: gzip, UTF-16, JSON of a container tool or the journal, one long line.
+"""The log itself, out of what it is kept in: gzip, bzip2, xz, UTF-16, JSON of a container tool or the journal, one line.
 
 In go the bytes of a file, piece by piece; out come the log's own lines, and which line of the file each stood in.
 What is larger than ``SMALL`` goes through a temporary file, so that memory stays flat.
@@ -12,13 +12,15 @@ import mmap
 import os
 import re
 import tempfile
-import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
+
+from cockpit.logs import unpack
+from cockpit.logs.unpack import SNIFFED, packed_as
 
 Data = bytes | mmap.mmap
 SMALL = 16 << 20
@@ -67,7 +69,7 @@ def of_path(path: Path) -> Unwrapped:
     """The log in the file ``path``; a large one that is plain is mapped as it is."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
-        if path.stat().st_size > SMALL and _form(head) is None and not head.startswith(b"\x1f\x8b"):
+        if path.stat().st_size > SMALL and _form(head) is None and not packed_as(head[:SNIFFED]):
             return Unwrapped(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         return _unwrapped(chain((head,), iter(lambda: file.read(_PIECE), b"")))
 
@@ -75,8 +77,9 @@ def of_path(path: Path) -> Unwrapped:
 def _unwrapped(pieces: Iterator[bytes]) -> Unwrapped:
     notes: list[str] = []
     head, pieces = _ahead(pieces)
-    if head.startswith(b"\x1f\x8b"):
-        head, pieces = _ahead(_unpacked(pieces, notes))
+    packed = packed_as(head[:SNIFFED])
+    if packed:
+        head, pieces = _ahead(_unpacked(packed, pieces, notes))
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         head, pieces = _ahead(_recoded(pieces))
     form = _form(head)
@@ -110,31 +113,21 @@ def _ahead(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     return b"".join(taken)[:_HEAD], chain(taken, pieces)
 
 
-def _unpacked(pieces: Iterator[bytes], notes: list[str]) -> Iterator[bytes]:
-    """The bytes of one or more gzip members, as many as can be had: a copy that was cut short is still a log."""
-    unpacking, told = zlib.decompressobj(wbits=31), 0
-    for piece in pieces:
-        rest = piece
-        while rest:
-            try:
-                unpacked = unpacking.decompress(rest, _PIECE)
-            except zlib.error:
-                notes.append("is damaged: what is packed after that place could not be read.")
-                return
-            told += len(unpacked)
-            yield unpacked
+def _unpacked(packed: str, pieces: Iterator[bytes], notes: list[str]) -> Iterator[bytes]:
+    """The plain bytes of what is packed, as many as can be had: a copy that was cut short is still a log."""
+    told = 0
+    if packed == "zstd":
+        notes.append("is packed with zstd; give it unpacked: zstd -dc FILE | spark-cockpit explain -")
+        return
+    try:
+        for piece in unpack.unpacked(packed, pieces):
+            told += len(piece)
+            yield piece
             if told > MOST:
                 notes.append(f"is longer than {MOST >> 30} GiB unpacked: the rest was not read.")
                 return
-            rest = unpacking.unused_data if unpacking.eof else unpacking.unconsumed_tail
-            if unpacking.eof:
-                rest = rest.lstrip(b"\0")
-                unpacking = zlib.decompressobj(wbits=31) if rest else unpacking
-    if unpacking.eof:
-        return
-    yield unpacking.flush()
-    if not unpacking.eof:
-        notes.append("is cut short: the packed file ends in the middle, and what came after is not there.")
+    except unpack.Damaged as error:
+        notes.append(f"is not whole: {error}; what came after is not there.")
 
 
 def _limited(pieces: Iterator[bytes], notes: list[str]) -> Iterator[bytes]:

@@ -1,12 +1,18 @@
 """Paths become sources: files, folders, runs; what is no log is left out."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import mmap
 import os
 import random
+import tarfile
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -82,9 +88,9 @@ def test_a_packed_log_cut_short_gives_what_there_is_and_says_so(tmp_path: Path) 
     path.write_bytes(packed[:-2000])
     told = explain(collect([path]))
     assert told.findings[0].kind == "port-in-use"
-    assert any(str(path) in step and "cut short" in step for step in told.next)
+    assert any(str(path) in step and "cut off" in step for step in told.next)
     path.write_bytes(packed)
-    assert not any("cut short" in step for step in explain(collect([path])).next)
+    assert not any("cut off" in step for step in explain(collect([path])).next)
 
 
 def test_a_packed_log_of_several_members_is_read_to_its_end(tmp_path: Path) -> None:
@@ -234,3 +240,81 @@ def test_a_serve_log_is_one_whatever_its_name(tmp_path: Path) -> None:
         "a-worker-1.txt": SERVE,
         "kernel.log": KERNEL,
     }
+
+
+def _tar(path: Path, mode: Literal["w", "w:gz", "w:xz"], logs: dict[str, bytes]) -> Path:
+    with tarfile.open(path, mode) as archive:
+        for name, data in logs.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    return path
+
+
+def _zip(path: Path, logs: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in logs.items():
+            archive.writestr(name, data)
+    return path
+
+
+def _two_hosts() -> dict[str, bytes]:
+    head = (
+        Log()
+        .start()
+        .traceback(API, "RuntimeError: NCCL error: remote process exited or there was a network error")
+    )
+    worker = Log().traceback(
+        "(Worker_TP1 pid=3) ", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.94 GiB."
+    )
+    return {
+        "run/head.log": head.engine_failed().source().data[:],
+        "run/worker.log": worker.source().data[:],
+        "run/.hidden.log": b"x",
+        "run/answer.yaml": b"x",
+    }
+
+
+@pytest.mark.parametrize("form", ["tar", "tar.gz", "tar.xz", "zip"])
+def test_an_archive_is_as_the_folder_it_was_made_of(form: str, tmp_path: Path) -> None:
+    path, logs = tmp_path / f"logs.{form}", _two_hosts()
+    if form == "zip":
+        _zip(path, logs)
+    else:
+        _tar(path, "w:gz" if form == "tar.gz" else "w:xz" if form == "tar.xz" else "w", logs)
+    found = collect([path])
+    assert [(one.role, one.host, Path(one.name).name) for one in found] == [
+        (SERVE, "head", "head.log"),
+        (SERVE, "worker", "worker.log"),
+    ]
+    first = explain(found).findings[0]
+    assert (first.kind, first.host) == ("oom-gpu", "worker")
+    assert first.evidence[0].file == f"{path}/run/worker.log"
+
+
+def test_an_archive_that_was_cut_off_says_so(tmp_path: Path) -> None:
+    logs = {"head.log": Log().start().source().data[:], "worker.log": random.Random(1).randbytes(90000)}
+    path = _tar(tmp_path / "logs.tar.gz", "w:gz", logs)
+    path.write_bytes(path.read_bytes()[:60000])
+    found = collect([path])
+    assert Path(found[0].name).name == "head.log"
+    assert any("The archive could not be read to its end" in step for step in explain(found).next)
+
+
+def test_an_archive_without_a_log_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceMissingError, match="no log in it"):
+        collect([_zip(tmp_path / "a.zip", {"picture.png": b"x"})])
+
+
+@pytest.mark.parametrize("pack", [bz2.compress, lzma.compress])
+def test_a_log_packed_otherwise_is_unpacked(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    log = Log().start().ready().source()
+    (tmp_path / "serve.log.packed").write_bytes(pack(log.data[:]))
+    assert collect([tmp_path / "serve.log.packed"])[0].data == log.data
+
+
+def test_what_is_packed_with_zstd_is_to_be_unpacked_first(tmp_path: Path) -> None:
+    (tmp_path / "serve.log").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(30))
+    assert "zstd -dc FILE | spark-cockpit explain -" in " ".join(
+        explain(collect([tmp_path / "serve.log"])).next
+    )
