@@ -37,7 +37,7 @@ async def stream_answer(session: Session, text: str | None, write: Callable[[str
     await session.head.connect()
     if not await api_healthy(session):
         raise NotServingError(
-            await _why_not(session), remedy=f"spark-cockpit status {profile.name} tells more."
+            await _why_not(session), remedy=f"spark-cockpit status {profile.word} tells more."
         )
     async with api(session) as url:
         key = os.environ.get(API_KEY, "") if API_KEY in profile.serve.secrets else ""

@@ -130,7 +130,7 @@ async def _take(session: Session, stream: Stream, command: Command) -> None:
         session.step,
         f"{command.host}: {parse_owner(record)} is at this bring-up right now.",
         host=command.host,
-        remedy=f"Wait for it, or watch it with `spark-cockpit status {session.profile.name}`.",
+        remedy=f"Wait for it, or watch it with `spark-cockpit status {session.profile.word}`.",
     )
 
 

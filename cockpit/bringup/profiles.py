@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +91,7 @@ def find(name_or_path: str) -> Profile:
     Raises ``ProfileNotFound``, or ``ProfileError`` when the file has mistakes.
     """
     if "/" in name_or_path or os.sep in name_or_path or re.search(r"\.ya?ml$", name_or_path):
-        return load(Path(name_or_path).expanduser())
+        return replace(load(Path(name_or_path).expanduser()), called=name_or_path)
     names = []
     for path, source in _files():
         names.append(_stem(path, source))
@@ -104,7 +104,7 @@ def find(name_or_path: str) -> Profile:
                 raise
             continue
         if profile.name == name_or_path:
-            return profile
+            return replace(profile, called=name_or_path)
         names[-1] = profile.name
     close = nearest(name_or_path, names)
     hint = f"Did you mean {close}? " if close else ""

@@ -175,7 +175,7 @@ class Watch:
         match verdict.kind:
             case LoadKind.STALLED:
                 kind: type[StepError] = StepStalled
-                remedy = f"It goes on waiting. End it with `spark-cockpit down {profile.name}`."
+                remedy = f"It goes on waiting. End it with `spark-cockpit down {profile.word}`."
             case LoadKind.TIMEOUT:
                 kind = StepTimeout
                 remedy = "It goes on on the hosts. `serve.ready_within` in the profile is the time it is given."

@@ -85,7 +85,7 @@ async def _sources_of_run(
         run = await last_run(session)
         if run is None:
             raise NothingToExplain(
-                f"{declared.name} has no run yet.", remedy=f"Start one: spark-cockpit up {declared.name}"
+                f"{declared.name} has no run yet.", remedy=f"Start one: spark-cockpit up {declared.word}"
             )
         if stacks:
             await take_stacks(session, run.id)

@@ -151,7 +151,7 @@ def _choose(profile: Profile, spec: HostSpec, found: tuple[Source, ...], name: s
     hint = f" Did you mean {clean(near)}?" if near else ""
     raise NoSuchLogError(
         f"{spec.name} has no log {clean(name)} of {profile.name}.{hint}",
-        remedy=f"Its logs: spark-cockpit logs {profile.name} --host {spec.name} --list",
+        remedy=f"Its logs: spark-cockpit logs {profile.word} --host {spec.name} --list",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -158,7 +159,8 @@ class Profile:
 
     ``name`` is also the cluster's key on the hosts (state folder, container label). ``places`` maps a key's
     path, such as ``("serve", "flags", "port")``, to where it stands in the file. ``digest`` is the SHA-256
-    of the file's bytes.
+    of the file's bytes, ``called`` the word by which the operator named the profile, a name or a path, "" where
+    nobody did.
     """
 
     name: str
@@ -171,7 +173,14 @@ class Profile:
     ssh_config: str = ""
     file: str = ""
     digest: str = ""
+    called: str = field(default="", compare=False)
     places: Mapping[tuple[str | int, ...], Place] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def word(self) -> str:
+        """What stands for this profile on a command line of the cockpit, quoted: a profile named by its path need
+        not be found by its name."""
+        return shlex.quote(self.called or self.name)
 
     @property
     def head(self) -> HostSpec:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 
 from cockpit.model.finding import Fix
@@ -113,7 +112,7 @@ def _same(asked: Asked, check: str, values: Mapping[str, str]) -> str:
     """How all hosts come to what the first has."""
     runtime = asked.profile.runtime
     if not isinstance(runtime, NativeRuntime):
-        return f"spark-cockpit prepare {shlex.quote(asked.profile.name)} --only image  (the same image on every host)"
+        return f"spark-cockpit prepare {asked.profile.word} --only image  (the same image on every host)"
     first, version = next(iter(values.items()), ("", ""))
     others = " and ".join(name for name in values if values[name] != version)
     if check == "python":

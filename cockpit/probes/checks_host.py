@@ -147,7 +147,7 @@ def _fetch(asked: Asked, name: str) -> str:
 
 
 def _prepare(asked: Asked) -> str:
-    return f"spark-cockpit prepare {shlex.quote(asked.profile.name)} --only image"
+    return f"spark-cockpit prepare {asked.profile.word} --only image"
 
 
 def _runs(image_arch: str, arch: str) -> bool:

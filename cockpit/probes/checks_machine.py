@@ -92,7 +92,7 @@ def memory(asked: Asked) -> Iterable[Verdict]:
             yield blocked("memory", name, told, why, f"On {name}: ps -eo pid,rss,args --sort=-rss | head")
         elif cache_in_the_way(asked, name):
             why = "vLLM's start-up check counts free memory, and the page cache is in the way (vllm#48140)."
-            prepare = f"spark-cockpit prepare {shlex.quote(asked.profile.name)} --only cache"
+            prepare = f"spark-cockpit prepare {asked.profile.word} --only cache"
             remedy = f"{prepare} ; or on {name}: {DROP}"
             yield Verdict("memory", (name,), Grade.SLOW, told, why, remedy)
         else:
@@ -142,7 +142,8 @@ def _leftovers(asked: Asked, name: str, facts: MachineFacts) -> Iterable[Verdict
         told = ", ".join(f"{one.pid} ({one.name[:50]}, {one.bytes / GIB:.1f} GiB)" for one in engines[:5])
         why = "They hold memory, and perhaps the GPU, that this run needs."
         of = f" of the cluster {cluster}" if cluster else ""
-        observed = f"{len(engines)} processes of vLLM{of} run: {told}."
+        count, run = ("1 process", "runs") if len(engines) == 1 else (f"{len(engines)} processes", "run")
+        observed = f"{count} of vLLM{of} {run}: {told}."
         yield Verdict("leftovers", (name,), Grade.SLOW, observed, why, _ending(asked, name, cluster, engines))
     others = [row for row in facts.containers if row[3] and row[3] != asked.profile.name]
     for identity, called, _image, label in others:
@@ -160,7 +161,7 @@ def _leftovers(asked: Asked, name: str, facts: MachineFacts) -> Iterable[Verdict
 def _ending(asked: Asked, name: str, cluster: str, engines: Sequence[Engine]) -> str:
     """How processes of vLLM are ended: by whose they are."""
     if cluster == asked.profile.name:
-        return f"spark-cockpit prepare {shlex.quote(cluster)} --only leftovers"
+        return f"spark-cockpit prepare {asked.profile.word} --only leftovers"
     if cluster:
         return f"Take that cluster down with its own profile: spark-cockpit down {shlex.quote(cluster)}"
     return f"If they are yours, on {name}: kill {' '.join(str(one.pid) for one in engines)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 
 from cockpit.model.finding import Fix
@@ -144,5 +143,5 @@ def _copy(asked: Asked, name: str, having: str, path: str) -> str:
     spec = asked.profile.host(name)
     target = spec.fabric.address if spec.fabric else name
     parent = folder.rpartition("/")[0] + "/"
-    prepare = f"spark-cockpit prepare {shlex.quote(asked.profile.name)} --only model"
+    prepare = f"spark-cockpit prepare {asked.profile.word} --only model"
     return f"{prepare} ; or on {having}: rsync -a --info=progress2 {word(folder)} {target}:{word(parent)}"

@@ -59,8 +59,8 @@ def parse_inside(output: bytes) -> tuple[Inside, ...]:
         raise ValueError(f"not an environment ({error!r}): {output[:120]!r}") from error
 
 
-def inside(profile: str, host: str, expected: Mapping[str, str], seen: Iterable[Inside]) -> Iterable[Verdict]:
-    """One verdict for each process; nothing where nothing runs."""
+def inside(word: str, host: str, expected: Mapping[str, str], seen: Iterable[Inside]) -> Iterable[Verdict]:
+    """One verdict for each process; nothing where nothing runs. ``word`` is the profile's on a command line."""
     for process in seen:
         # Ray is started without the address of itself.
         left_out = "RAY_ADDRESS" if process.kind == "raylet" else ""
@@ -74,7 +74,7 @@ def inside(profile: str, host: str, expected: Mapping[str, str], seen: Iterable[
         grade = Grade.BLOCKED if any(_NETWORK.match(name) for name in differing) else Grade.SLOW
         observed = f"{told} runs with another environment than the profile's: {'; '.join(lines)}."
         why = "What runs keeps the environment that it was started with; every rank inherits Ray's."
-        yield Verdict("inside", (host,), grade, observed, why, f"spark-cockpit down {profile} ; then up again")
+        yield Verdict("inside", (host,), grade, observed, why, f"spark-cockpit down {word} ; then up again")
 
 
 def _line(name: str, there: str | None, wanted: str) -> str:

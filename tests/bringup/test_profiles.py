@@ -146,3 +146,10 @@ def test_of_very_many_mistakes_the_first_are_told_and_the_rest_counted(home: Pat
     (entry,) = [one for one in listing() if one.name == "many"]
     assert "\n" not in entry.fault
     assert entry.fault.startswith(f"{count} mistakes, the first: line 3: ")
+
+
+def test_a_profile_is_named_on_a_command_line_as_it_was_found(home: Path) -> None:
+    (home / "a b.yaml").write_text(SMALL.format(name="here", description="x"))
+    assert find(str(home / "a b.yaml")).word == f"'{home}/a b.yaml'"
+    assert find("single-spark").word == "single-spark"
+    assert find("single-spark") == find(str(shipped_folder() / "single-spark.yaml"))

@@ -109,7 +109,7 @@ class ModelCopy(Task):
                 f"{self.host}: the files are the same as on {self.source}, and not complete for vLLM.",
                 host=self.host,
                 line=", ".join(model.names),
-                remedy=f"See `spark-cockpit check {session.profile.name}`.",
+                remedy=f"See `spark-cockpit check {session.profile.word}`.",
             )
         return ""
 
@@ -124,7 +124,7 @@ async def model_tasks(session: Session, asked: Asked) -> tuple[list[Task], list[
     if unmounted := [name for name in wanting if asked.docker and not mounted(asked, found[name].path)]:
         return [], [
             f"{name}: no mount holds {found[name].path}, where the runtime looks for the model; "
-            f"`spark-cockpit check {asked.profile.name}` names it."
+            f"`spark-cockpit check {asked.profile.word}` names it."
             for name in unmounted
         ]
     if not having:
@@ -156,7 +156,7 @@ def _download(asked: Asked, name: str, model: ModelFacts) -> Task:
     else:
         by_hand = download(asked, name, model)
     if len(asked.profile.hosts) > 1:
-        again = f"spark-cockpit prepare {shlex.quote(asked.profile.name)} --only model"
+        again = f"spark-cockpit prepare {asked.profile.word} --only model"
         by_hand += f"\nThen: {again}  (the other hosts get it over the fabric)"
     size = max(0, expected_bytes(asked, model) - model.bytes)
     return Task(Kind.MODEL, name, title, (), size or None, by_hand=by_hand)

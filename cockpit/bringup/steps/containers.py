@@ -73,7 +73,7 @@ class Containers(StepBase):
                     command=error.command,
                     line=error.line,
                     remedy=(
-                        f"After a change of the profile: `spark-cockpit down {session.profile.name}`, then up again."
+                        f"After a change of the profile: `spark-cockpit down {session.profile.word}`, then up again."
                         if "started from" in error.line
                         else ""
                     ),

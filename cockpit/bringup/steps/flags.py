@@ -87,7 +87,7 @@ def refused(profile: Profile, result: FlagCheck) -> StepRefused:
         "\n".join(lines),
         host=profile.head.name,
         command=join(result.command),
-        remedy=f"{remedy}\nOr launch all the same: spark-cockpit up {profile.name} --force".strip(),
+        remedy=f"{remedy}\nOr launch all the same: spark-cockpit up {profile.word} --force".strip(),
     )
 
 

@@ -126,17 +126,17 @@ class MembershipStep(StepBase):
 
 
 def _remedy(session: Session, member: Member | None) -> str:
-    name = session.profile.name
+    word = session.profile.word
     if member is None:
-        return f"See whether Ray runs: `spark-cockpit status {name}`."
+        return f"See whether Ray runs: `spark-cockpit status {word}`."
     match member.state:
         case MemberState.MISSING:
             return (
-                f"Ray's log on {member.host} says why: `spark-cockpit logs {name} --host {member.host} --source ray`. "
-                f"`spark-cockpit down {name}` ends it, and `up` starts it anew."
+                f"Ray's log on {member.host} says why: `spark-cockpit logs {word} --host {member.host} --source ray`. "
+                f"`spark-cockpit down {word}` ends it, and `up` starts it anew."
             )
         case MemberState.WRONG_ADDRESS:
-            return f"Take Ray down with `spark-cockpit down {name}`: it was started with another address."
+            return f"Take Ray down with `spark-cockpit down {word}`: it was started with another address."
         case MemberState.UNEXPECTED:
             return (
                 f"Take {member.host} ({member.address}) out of this cluster, or add it to the profile's hosts."

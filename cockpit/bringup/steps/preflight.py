@@ -74,7 +74,7 @@ async def _inside(session: Session, reached: Mapping[str, Host]) -> tuple[Verdic
             return [Verdict("inside", (spec.name,), Grade.UNKNOWN, f"Not told: {error}", why, busy(spec.name))]
         own = session.profile.serve.env  # the serve's own, which go before
         kept = {name: value for name, value in expected.items() if name not in own}
-        return list(inside(session.profile.name, spec.name, kept, seen))
+        return list(inside(session.profile.word, spec.name, kept, seen))
 
     specs = [spec for spec in session.profile.hosts if spec.name in reached]
     return merged(verdict for found in await asyncio.gather(*map(ask, specs)) for verdict in found)
