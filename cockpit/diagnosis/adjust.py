@@ -260,6 +260,10 @@ def _gcs_address(hit: Hit, facts: Situation) -> Told:
     return Told("", {"gcs": gcs or "its address", "gcs_port": port})
 
 
+def _peer(hit: Hit, _facts: Situation) -> Told:
+    return Told("", {"peer": hit.parts.get("peer") or "the other node"})
+
+
 def _told_why(hit: Hit, _facts: Situation) -> Told:
     code, why = hit.parts.get("code", ""), hit.parts.get("why", "")
     words = ": ".join(part for part in (f"error {code}" if code else "", why) if part)
@@ -337,6 +341,7 @@ RULES: dict[str, Rule] = {
     "module": _module,
     "nccl_reason": _nccl_reason,
     "node_dead": _node_dead,
+    "peer": _peer,
     "permission": _permission,
     "pydantic_field": _pydantic_field,
     "quant_given": _quant_given,

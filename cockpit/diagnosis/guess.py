@@ -64,6 +64,11 @@ _WORDS = (
     (r"(?i)\bnvrtc\b|\bnvcc\b", "compile"),
     (r"(?i)\bKV.cache (?:memory|blocks?|size)\b", "kv-cache-too-small"),
     (r"(?i)\bplacement group\b", "placement-group"),
+    (r"(?i)not supported on this (?:device|gpu|hardware|platform)", "kernel-arch-sm121"),
+    (
+        r"(?i)\bmodel with architecture\b|\barchitectures? \S+ (?:is|are) not supported",
+        "model-arch-unsupported",
+    ),
     (r"(?i)\bquantiz|\bquantis", "quantization"),
     (r"(?i)\bchat.template\b", "chat-template"),
     (r"(?i)\btool.(?:call.)?parser\b", "tool-parser"),

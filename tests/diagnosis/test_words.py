@@ -161,3 +161,18 @@ def test_of_rays_words_about_a_dead_head_the_one_with_its_address_is_shown() -> 
     )
     found = explain([Source("worker.log", "spark-b", SERVE, "\n".join(words * 2).encode())]).findings[0]
     assert found.evidence[0].line == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "host1:10:10 [0] misc/socket.cc:4 NCCL WARN socketFinalizeConnect: connect returned Connection refused, retrying",
+        "host1:10:10 [0] transport/net_ib.cc:1 NCCL WARN NET/IB : roce1:1 Got async event : port error",
+    ],
+)
+def test_a_peer_that_nccl_does_not_name_is_the_other_node(line: str) -> None:
+    log = Log().start().raw(line)
+    log.traceback(
+        ENGINE, "RuntimeError: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)"
+    )
+    assert " to the other node" in first(log).cause
