@@ -26,13 +26,14 @@ NOT_ASKED = frozenset({StepName.PREFLIGHT, StepName.FLAGS, StepName.PROMPT})
 
 @dataclass(frozen=True, slots=True)
 class HostSeen:
-    """One host at one time. ``error`` says why it could not be reached."""
+    """One host at one time. ``error`` says why it could not be reached, ``remedy`` what to do."""
 
     spec: HostSpec
     rank: int | None
     sample: Sample | None = None
     member: Member | None = None
     error: str = ""
+    remedy: str = ""
     guard: GuardSeen | None = None
 
     @property
@@ -55,7 +56,7 @@ class HostSeen:
             else None,
             "rank": self.rank,
             "guard": self.guard.to_json() if self.guard else None,
-            **({"error": self.error} if self.error else {}),
+            **({"error": self.error, "remedy": self.remedy} if self.error else {}),
         }
 
 
@@ -116,7 +117,7 @@ async def _look_at(session: Session, spec: HostSpec) -> HostSeen:
         )
         return HostSeen(spec, rank, parse_sample(completed.stdout), guard=parse_guard(guard.stdout))
     except (HostError, SampleError) as error:
-        return HostSeen(spec, rank, error=error.message)
+        return HostSeen(spec, rank, error=error.message, remedy=error.remedy)
 
 
 async def look_at_steps(session: Session, run: Standing | None) -> tuple[StepSeen, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -52,6 +53,17 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")(function)
 
 
+def _fingerprints(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """What can be no fingerprint would be like none without a word; ssh-keygen prints 32 bytes in base64."""
+    for word in given:
+        if not re.fullmatch("SHA256:[A-Za-z0-9+/]{43}", word):
+            raise click.BadParameter(
+                f"'{clean(word)}' is no SHA256 fingerprint. `ssh-keygen -lf KEY.pub` on the host prints it: SHA256: "
+                "and 43 characters."
+            )
+    return given
+
+
 def trust_option(function: F) -> F:
     """``--trust-host-key``: the fingerprint of a host key to accept without a question."""
     return click.option(
@@ -59,6 +71,7 @@ def trust_option(function: F) -> F:
         "trust",
         multiple=True,
         metavar="FINGERPRINT",
+        callback=_fingerprints,
         help="Accept the unknown host key with this SHA256 fingerprint, and remember it.",
     )(function)
 

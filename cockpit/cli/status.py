@@ -44,7 +44,8 @@ def _host(host: HostSeen) -> str:
     rank = "" if host.rank is None else f" · rank {host.rank}"
     head = f"{host.spec.name} · {host.spec.role.value}{rank}"
     if not host.reachable:
-        return f"{head}\n  ✗ not reachable: {name(host.error)}"
+        remedy = f"\n{show.indented(host.remedy)}" if host.remedy else ""
+        return f"{head}\n  ✗ not reachable: {name(host.error)}{remedy}"
     lines = [head]
     if host.sample:
         memory = host.sample.memory

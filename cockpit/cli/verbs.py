@@ -150,6 +150,7 @@ async def prompt(profile: str, text: str | None, *, as_json: bool, trust: tuple[
     from cockpit.bringup.ask import stream_answer
     from cockpit.bringup.steps.prompt import figures
 
+    _refuse_undecodable(text or "")
     async with session_for(profile, trust=trust) as session:
         writer = None if as_json else AnswerWriter()
         result = await stream_answer(session, text, writer or _silent)
@@ -160,6 +161,15 @@ async def prompt(profile: str, text: str | None, *, as_json: bool, trust: tuple[
     else:
         say(figures(result), err=True)
     return exits.DONE
+
+
+def _refuse_undecodable(text: str) -> None:
+    """Bytes that are no UTF-8 come from the command line as lone surrogates, which no request can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        shown = clean(text[error.start : error.end])
+        raise click.UsageError(f"The text is no UTF-8: {shown} at character {error.start + 1}.") from None
 
 
 def _silent(_text: str, _reasoning: str) -> None:

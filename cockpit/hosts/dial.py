@@ -25,7 +25,7 @@ from cockpit.hosts.errors import (
     Unreachable,
 )
 from cockpit.hosts.identities import agent_keys, describe
-from cockpit.hosts.ssh_config import Target, config_files, read_target, split_port
+from cockpit.hosts.ssh_config import Target, client_line, config_files, read_target, split_port
 
 Ask = Callable[[HostKeyUnknown], Awaitable[bool]]
 """Asks the operator whether an unknown host key is to be trusted."""
@@ -125,7 +125,8 @@ class Dialler:
             raise HostConfigError(
                 self._host,
                 f"the SSH configuration for {address} cannot be used: {error}.",
-                remedy=f"Mend that file; `ssh -G {address}` shows what OpenSSH makes of it.",
+                remedy=f"Mend that file; `{client_line(('ssh', '-G'), self._config, address, user, port)}` shows what "
+                "OpenSSH makes of it.",
             ) from error
 
     async def _log_in(
@@ -177,7 +178,8 @@ class Dialler:
 
     def _unreachable(self, target: Target, via: asyncssh.SSHClientConnection | None, why: str) -> Unreachable:
         over = f" (over the jump host {via.get_extra_info('host')})" if via else ""
-        return Unreachable(self._host, target.address, why.rstrip(".") + over)
+        client = client_line(["ssh"], self._config, target.address, target.user, target.port)
+        return Unreachable(self._host, target.address, why.rstrip(".") + over, client=client)
 
     async def _judge(self, target: Target, client: Client, error: asyncssh.HostKeyNotVerifiable) -> None:
         """Returns when the key was accepted, so that dialling again will succeed; else raises."""
@@ -245,6 +247,7 @@ class Dialler:
             tried=tried,
             unusable=unusable,
             accepts=client.accepts,
+            copy=client_line(["ssh-copy-id"], self._config, target.address, target.real_user, target.port),
             remedy=remedy if too_many else "",
         )
 

@@ -26,20 +26,22 @@ class HostConfigError(HostError):
 
 
 class Unreachable(HostError):
-    """No connection came about. ``address`` is what was dialled."""
+    """No connection came about. ``address`` is what was dialled, ``client`` the command line of OpenSSH's client
+    that dials the same."""
 
-    def __init__(self, host: str, address: str, why: str, *, remedy: str = "") -> None:
+    def __init__(self, host: str, address: str, why: str, *, client: str) -> None:
         super().__init__(
             host,
             f"{address} cannot be reached: {why}.",
-            remedy=remedy or f"Check that the host is up and that `ssh {address}` gets through from here.",
+            remedy=f"Check that the host is up and that `{client}` gets through from here.",
         )
         self.address = address
 
 
 class AuthenticationFailed(HostError):
     """The host refused every key. ``tried`` tells the keys that were offered, ``unusable`` those that could
-    not be (protected by a passphrase, unreadable), each in words; ``accepts`` the host's methods."""
+    not be (protected by a passphrase, unreadable), each in words; ``accepts`` the host's methods; ``copy`` is the
+    command that gives the host a key."""
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class AuthenticationFailed(HostError):
         tried: Sequence[str] = (),
         unusable: Sequence[str] = (),
         accepts: Sequence[str] = (),
+        copy: str = "",
         remedy: str = "",
     ) -> None:
         parts = [f"{address} lets user {user} in with none of the keys offered."]
@@ -58,22 +61,19 @@ class AuthenticationFailed(HostError):
             parts.append("Not usable: " + "; ".join(unusable) + ".")
         if accepts:
             parts.append("The host accepts: " + ", ".join(accepts) + ".")
-        super().__init__(host, " ".join(parts), remedy=remedy or self._remedy(user, address, unusable))
+        super().__init__(host, " ".join(parts), remedy=remedy or self._remedy(copy, unusable))
         self.address = address
         self.user = user
         self.tried = tuple(tried)
         self.unusable = tuple(unusable)
 
     @staticmethod
-    def _remedy(user: str, address: str, unusable: Sequence[str]) -> str:
+    def _remedy(copy: str, unusable: Sequence[str]) -> str:
         if any("passphrase" in reason for reason in unusable):
             return (
                 "Put the protected key into the agent first: ssh-add FILE. The cockpit asks for no passphrase."
             )
-        return (
-            f"Check the user name (`user` in the profile, or User in ssh_config), or give the host your key: "
-            f"ssh-copy-id {user}@{address}"
-        )
+        return f"Check the user name (`user` in the profile, or User in ssh_config), or give the host your key: {copy}"
 
 
 class HostKeyError(HostError):

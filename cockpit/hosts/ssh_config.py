@@ -14,6 +14,7 @@ import asyncssh
 
 from cockpit.hosts import known_hosts
 from cockpit.hosts.identities import Identities, load_identities
+from cockpit.hosts.quoting import join
 
 DIAL_TIMEOUT = 15.0
 """Seconds for TCP, key exchange and login of one hop, unless ssh_config's ConnectTimeout says otherwise."""
@@ -89,6 +90,14 @@ def config_files(config_file: str) -> list[str]:
         return [str(Path(config_file).expanduser())]
     files = (Path("~/.ssh/config").expanduser(), Path("/etc/ssh/ssh_config"))
     return [str(file) for file in files if os.access(file, os.R_OK)]
+
+
+def client_line(program: Sequence[str], config_file: str, address: str, user: str, port: int) -> str:
+    """The command line on which ``program``, of OpenSSH, dials what the profile says."""
+    config = ["-F", config_files(config_file)[0]] if config_file else []
+    return join(
+        [*program, *config, *(["-p", str(port)] if port else []), f"{user}@{address}" if user else address]
+    )
 
 
 def _where(address: str, user: str, port: int) -> dict[str, object]:

@@ -60,8 +60,10 @@ def test_with_the_hosts_away(folder: Path, verb: str) -> None:
     assert len(found) == 1 or verb in LINES
     if verb in ("prompt", "explain", "prepare"):
         assert "127.0.0.1 cannot be reached" in found[-1]["error"]["message"]
-        assert "ssh 127.0.0.1" in found[-1]["error"]["remedy"]
+        assert "`ssh -p 9 127.0.0.1`" in found[-1]["error"]["remedy"]
         assert "127.0.0.1 cannot be reached" in told
+    if verb == "status":
+        assert ["`ssh -p " in host["remedy"] for host in found[0]["hosts"]] == [True, True]
     if verb == "check":
         observed = "127.0.0.1 cannot be reached: Connection refused."
         assert [one["observed"] for one in found[0]["verdicts"]] == [observed, observed]

@@ -108,3 +108,24 @@ def test_only_one_module_of_the_command_line_writes(tmp_path: Path) -> None:
     command = [ruff, "check", "--config", root / "pyproject.toml", "--stdin-filename", "cockpit/cli/x.py", "-"]
     done = subprocess.run(command, input=source, capture_output=True, text=True, cwd=root, timeout=60)
     assert "TID251" in done.stdout
+
+
+def test_a_prompt_that_is_no_text_is_refused_before_a_host_is_asked(folder: Path) -> None:
+    done = run(folder, "prompt", "values.yaml", os.fsdecode(b"good \xff morning"))
+    assert done.returncode == 2
+    assert "The text is no UTF-8: ⟨ff⟩ at character 6." in done.stderr
+
+
+@pytest.mark.parametrize(
+    "word", ["nope", "MD5:1b:2c", "SHA256:", "256 SHA256:" + "a" * 43, "SHA256:" + "a" * 44]
+)
+def test_what_is_no_fingerprint_is_wrong_usage(folder: Path, word: str) -> None:
+    done = run(folder, "status", f"{EVIL}.yaml", "--trust-host-key", word)
+    assert done.returncode == 2
+    assert f"'{word}' is no SHA256 fingerprint" in done.stderr
+
+
+def test_the_status_says_what_to_do_about_a_host_that_is_away(folder: Path) -> None:
+    done = run(folder, "status", f"{EVIL}.yaml")
+    assert done.returncode == 3
+    assert "`ssh -p 9 127.0.0.1` gets through from here." in done.stdout

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -193,10 +194,21 @@ async def test_no_known_hosts_file_never_means_no_check(fresh: Sshd) -> None:
 
 async def test_a_refused_key_tells_user_address_and_keys_tried(sshd: Sshd, tmp_path: Path) -> None:
     key = make_key(tmp_path / "stranger")
-    error = await refused(own_key(sshd, key))
+    config = own_key(sshd, key)
+    error = await refused(config)
     assert type(error) is AuthenticationFailed
-    for part in (sshd.user, "spark-1", str(key), fingerprint(key), "publickey", "ssh-copy-id"):
+    for part in (sshd.user, "spark-1", str(key), fingerprint(key), "publickey"):
         assert part in str(error)
+    assert error.remedy.endswith(f"ssh-copy-id -F {config} {sshd.user}@spark-1")
+
+
+async def test_the_clients_line_in_an_error_dials_what_the_profile_says(tmp_path: Path) -> None:
+    port = free_port()
+    (tmp_path / "ssh config").write_text("Host far\n  HostName 127.0.0.1\n")
+    declared = replace(spec("far"), port=port, user="nobody")
+    with pytest.raises(Unreachable) as caught:
+        await open_host(declared, ssh_config=f"{tmp_path}/ssh config").connect()
+    assert f"`ssh -F '{tmp_path}/ssh config' -p {port} nobody@far` gets through" in caught.value.remedy
 
 
 async def test_a_protected_key_outside_the_agent_is_named_and_nothing_hangs(sshd: Sshd, tmp_path: Path) -> None:
