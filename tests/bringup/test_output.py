@@ -126,6 +126,7 @@ def test_what_is_no_fingerprint_is_wrong_usage(folder: Path, word: str) -> None:
 
 
 def test_the_status_says_what_to_do_about_a_host_that_is_away(folder: Path) -> None:
-    done = run(folder, "status", f"{EVIL}.yaml")
+    (folder / "away.yaml").write_text(PROFILE)
+    done = run(folder, "status", "away.yaml")
     assert done.returncode == 3
     assert "`ssh -p 9 127.0.0.1` gets through from here." in done.stdout
