@@ -122,14 +122,19 @@ def _before(item: Candidate, stop: int, tried: Attempt) -> bool:
 
 def _counts(item: Candidate, tried: Attempt, dead: bool) -> bool:
     """Whether a candidate may speak: what came before the launch was ready is no cause; while it serves, an
-    error of a request is none either. A warning after which the load went on was survived."""
+    error of a request is none either. A record after which the load went on was survived."""
     if not tried.serves:
         return True
     dies = item.hit is not None and item.hit.signature.dies
     if not tried.ready:
-        survived = item.hit is not None and item.hit.head.level in SOFT and item.line < tried.progress
+        survived = item.hit is not None and _only_told(item.hit) and item.line < tried.progress
         return dead or dies or not survived
     return item.line > tried.ready and (dead or dies)
+
+
+def _only_told(hit: Hit) -> bool:
+    """Whether the line is a record that stands alone, after which a process may go on."""
+    return hit.head.level in SOFT or (hit.block is None and bool(hit.head.level and hit.head.source))
 
 
 def _of_hits(tried: Attempt) -> Iterator[Candidate]:

@@ -105,6 +105,7 @@ _NO_HOST = re.compile(
     r"(?i)std(?:out|err)|[FP]|jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun"
     r"|info|warn(?:ing)?|error|debug|[\d.-]+(?:T\d+)?|.*\.(?:log|txt|out|err)|utc|am|pm"
 )
+_PID = re.compile(r"\[\d+\]:? ")
 _HOSTS = 8
 _LEAST = 3
 
@@ -115,6 +116,8 @@ def host_group(data: Data, pattern: re.Pattern[str]) -> int:
     for group in range(1, pattern.groups + 1):
         values = Counter(match[group] for match in matches if match[group])
         named = not any(_NO_HOST.fullmatch(value) for value in values)
+        if any(_PID.match(match.string, match.end(group)) for match in matches):
+            continue  # the name of a program, as in "host systemd[1]: "
         if named and 2 <= len(values) <= _HOSTS and min(values.values()) >= _LEAST:
             return group
     return 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cockpit.logs.records import Line, parse_line, stream_of
 
@@ -164,6 +164,8 @@ def read_block(
     the first frame where the log begins in the middle of a traceback."""
     offset, number, text = mark
     head = parse(text)
+    if head.level and not head.source and not head.time:
+        head = replace(head, level="")  # uvicorn and basicConfig mark but the first line of what they print
     block = Block(head, number, offset, number)
     reader = _Reader(block)
     if not head.text.startswith(MARK):

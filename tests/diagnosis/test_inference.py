@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.diagnosis.engine import explain
 from cockpit.diagnosis.sources import EXIT, FACTS, KERNEL, RAY_WORKER, SERVE, Source
-from cockpit.model.finding import Confidence, Explanation
+from cockpit.model.finding import Confidence, Explanation, Severity
 from tests.diagnosis.logs import API, ENGINE, HERE, HOSTS, THERE, Log
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.00 GiB"
@@ -499,3 +499,61 @@ def test_a_library_that_was_not_loaded_and_not_missed_is_no_fault() -> None:
     log.record(ENGINE, "WARNING", "a.py:1", "Failed to import from vllm._C: ImportError('libx.so.1: no')")
     told = explain([log.load().ready().source()], HOSTS)
     assert (told.status, told.findings) == ("ok", ())
+
+
+def test_a_record_of_an_error_after_which_the_load_went_on_was_survived() -> None:
+    log = Log().start().record(API, "ERROR", "fa.py:5", "The kernel only supports Hopper")
+    assert explain([log.source()], HOSTS).status == "failed"
+    assert explain([log.load().source()], HOSTS).status == "loading"
+
+
+def test_a_failed_start_of_the_api_is_told_by_the_exception_before_it() -> None:
+    log = (
+        Log()
+        .start()
+        .raw(
+            "INFO:     Waiting for application startup.",
+            "ERROR:    Traceback (most recent call last):",
+            '  File "/a/routing.py", line 694, in lifespan',
+            "    async with self.lifespan_context(app) as state:",
+            "OSError: [Errno 28] No space left on device: '/a/b'",
+            "",
+            "ERROR:    Application startup failed. Exiting.",
+        )
+    )
+    told = explain([log.source()], HOSTS)
+    assert (told.status, told.findings[0].kind) == ("failed", "disk-full")
+    assert told.findings[0].evidence[0].line == log.line_of("OSError")
+
+
+JOURNAL = "Nov 03 09:20:0{} spark-a {}: {}"
+
+
+def journal(*after: str) -> Source:
+    """A service's journal: what it printed, then what systemd says of it."""
+    own = [
+        JOURNAL.format(1, "vllm[4120]", line)
+        for line in bytes(Log().start().load().source().data).decode().split("\n")
+    ]
+    told = [JOURNAL.format(9, "systemd[1]", line) for line in after]
+    return Source("journal.log", "spark-a", SERVE, "\n".join([*own[:-1], *told, ""]).encode())
+
+
+def test_systemd_is_no_host() -> None:
+    told = explain(
+        [
+            journal(
+                "vllm.service: A process of this unit has been killed by the OOM killer.",
+                "vllm.service: Main process exited, code=killed, status=9/KILL",
+                "vllm.service: Failed with result 'oom-kill'.",
+            )
+        ]
+    )
+    assert (told.status, told.findings[0].kind) == ("failed", "oom-unified-memory")
+    assert told.findings[0].host == "spark-a"
+
+
+def test_a_service_that_was_stopped_is_no_fault() -> None:
+    told = explain([journal("Stopping vllm.service - vLLM...", "vllm.service: Deactivated successfully.")])
+    assert told.status == "stopped"
+    assert all(found.severity is not Severity.ERROR for found in told.findings)
