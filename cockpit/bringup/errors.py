@@ -30,6 +30,11 @@ class StepError(CockpitError):
         self.line = line
         self.findings = findings
 
+    @property
+    def told(self) -> str:
+        """The message, and the line that matters."""
+        return f"{self.message} {self.line}" if self.line and self.line not in self.message else self.message
+
 
 class StepFailed(StepError):
     """The step was tried and did not work."""

@@ -138,7 +138,7 @@ async def look_at_steps(session: Session, run: Standing | None) -> tuple[StepSee
                 report = await step.check(session)
             except StepError as error:
                 away = isinstance(error, StepUnreachable) and error.host
-                reason = f"{error.host} can't be reached" if away else error.message
+                reason = f"{error.host} can't be reached" if away else error.told
                 report = Report(StepState.UNKNOWN, reason, error.host)
         reports.append(StepSeen(step.name, report))
     return tuple(reports)

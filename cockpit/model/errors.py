@@ -16,6 +16,11 @@ class CockpitError(Exception):
         self.message = message
         self.remedy = remedy
 
+    @property
+    def told(self) -> str:
+        """The message where there is one line for it: with what the command itself said, where it said something."""
+        return self.message
+
     def __str__(self) -> str:
         return f"{self.message}\n{self.remedy}" if self.remedy else self.message
 

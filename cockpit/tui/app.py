@@ -7,6 +7,7 @@ import gc
 import importlib
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -264,7 +265,10 @@ class CockpitApp(PlainApp[None]):
         self.notify(clean(why), title=title, severity="warning", timeout=REFUSED, markup=False)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """The palette: every action that can be used, then Textual's own."""
+        """The palette: every action that can be used on this screen, then Textual's own."""
+        if not isinstance(screen, CockpitScreen):
+            yield from self._keys_of(screen)
+            return
         context = self.usage
         for action in ACTIONS:
             if action.available(context):
@@ -272,6 +276,16 @@ class CockpitApp(PlainApp[None]):
                     f"{action.label}  ({action.shown_keys[0]})", action.help, self._doing(action.id)
                 )
         yield SystemCommand("screenshot", "Save this screen as SVG.", self.deliver_screenshot)
+
+    def _keys_of(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """What the keys of a screen of its own do, where its focus is."""
+        for active in screen.active_bindings.values():
+            binding = active.binding
+            if active.node is self or not (binding.show and binding.description and active.enabled):
+                continue
+            shown = binding.key_display or self.get_key_display(binding)
+            doing = partial(self.run_action, binding.action, active.node)
+            yield SystemCommand(f"{binding.description}  ({shown})", binding.tooltip, doing)
 
     def _doing(self, action_id: str) -> Callable[[], None]:
         return lambda: self.action_do(action_id)

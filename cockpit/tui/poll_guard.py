@@ -33,7 +33,7 @@ async def watch_guard(
             try:
                 answer = await session.hosts[spec.name].run(command, check=False)
             except HostError as error:
-                tell(f.LookFailed(f"the memory guard of {spec.name}", error.message))
+                tell(f.LookFailed(f"the memory guard of {spec.name}", error.told))
             else:
                 tell(f.GuardTold(spec.name, parse_guard(answer.stdout)))
         last = now

@@ -116,7 +116,7 @@ class HeadPoller:
         try:
             await ask()
         except CockpitError as error:
-            self._tell(f.LookFailed(what, error.message))
+            self._tell(f.LookFailed(what, error.told))
 
     async def _ask_run(self) -> None:
         run = await last_run(self.session)

@@ -56,7 +56,7 @@ class Logs:
             try:
                 self._tell(f.SourcesSeen(spec.name, await sources_of(self.session, spec)))
             except CockpitError as error:
-                self._tell(f.LookFailed(f"the logs of {spec.name}", error.message))
+                self._tell(f.LookFailed(f"the logs of {spec.name}", error.told))
             try:
                 async with asyncio.timeout(SOURCES_EVERY):
                     await self._due.wait()

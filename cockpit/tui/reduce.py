@@ -154,10 +154,15 @@ def _look(state: State, fact: f.MembershipSeen | f.RunSeen | f.StepsSeen | f.Loo
             found = steps.see_steps(state.steps, seen, running=running, busy=state.activity.busy)
             state = replace(_calm(state, "the steps"), steps=found)
         case f.LookFailed(what, reason):
-            known = next((one for one in state.troubles if one.what == what), None)
-            trouble = Trouble(what, reason, known.since if known else state.now)
-            return replace(_calm(state, what), troubles=(*_calm(state, what).troubles, trouble))
+            return replace(state, troubles=_troubled(state, what, reason))
     return replace(state, looked_at=state.now)
+
+
+def _troubled(state: State, what: str, reason: str) -> tuple[Trouble, ...]:
+    """The troubles with ``what`` among them: one that is known keeps its place and its time."""
+    if any(one.what == what for one in state.troubles):
+        return tuple(replace(one, reason=reason) if one.what == what else one for one in state.troubles)
+    return (*state.troubles, Trouble(what, reason, state.now))
 
 
 def _calm(state: State, what: str) -> State:

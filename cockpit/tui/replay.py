@@ -347,7 +347,14 @@ def main(arguments: list[str]) -> int:
         print("usage: python -m cockpit.tui.replay FOLDER NAME [SPEED]", file=sys.stderr)
         return 2
     folder, name, *speed = arguments
-    replay = Replay(Path(folder), name, speed=float(speed[0]) if speed else 1.0)
+    try:
+        pace = float(speed[0]) if speed else 1.0
+        if not 0 < pace < float("inf"):
+            raise ValueError(f"{pace} is no speed: 1 is the recording's own")
+        replay = Replay(Path(folder), name, speed=pace)
+    except (OSError, ValueError) as error:
+        print(f"{name} of {folder} can't be played: {error}", file=sys.stderr)
+        return 2
     CockpitApp(replay.profile.name, store=replay.store, feed=lambda _store, _ask: replay, remembers=False).run()
     return 0
 

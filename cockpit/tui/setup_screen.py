@@ -80,11 +80,12 @@ class SetupScreen(Screen[Path | None]):
     LETTERS = (Input, TextArea)
     """Where keys are text; the footer leaves them out there."""
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "app.focus_next", "next", key_display="⇥"),
         Binding("escape", "leave", "leave", key_display="esc"),
         Binding("ctrl+s", "save", "save", priority=True, key_display="^s"),
         Binding("ctrl+x", "drop", "drop host", priority=True, key_display="^x"),
         Binding("ctrl+o", "turn", "other head", priority=True, key_display="^o"),
-        Binding("ctrl+r", "again", "look again", priority=True, key_display="^r"),
+        Binding("ctrl+r", "again", "again", priority=True, key_display="^r"),
     ]
 
     def __init__(self, ask: Ask, *, ssh_config: str = "", aliases: Sequence[str] | None = None) -> None:

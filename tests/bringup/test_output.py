@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.bringup.errors import StepFailed
+from cockpit.bringup.names import StepName
 from cockpit.cli import output
 from cockpit.logs.sanitise import clean
 
@@ -130,3 +132,12 @@ def test_the_status_says_what_to_do_about_a_host_that_is_away(folder: Path) -> N
     done = run(folder, "status", "away.yaml")
     assert done.returncode == 3
     assert "`ssh -p 9 127.0.0.1` gets through from here." in done.stdout
+
+
+def test_a_failed_question_tells_what_the_command_said() -> None:
+    """Where there is one line for an error, an exit status alone is no reason."""
+    failed = StepFailed(
+        StepName.LOAD, "spark-1: could not look (exit status 1).", line="Cannot connect to the Docker daemon"
+    )
+    assert failed.told == "spark-1: could not look (exit status 1). Cannot connect to the Docker daemon"
+    assert StepFailed(StepName.LOAD, "spark-1: no port.").told == "spark-1: no port."

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import cockpit.cluster
 from cockpit.cluster.arguments import ray_start, temp_dir
 from cockpit.cluster.backend import Backend, backend_of
 from cockpit.cluster.environment import environment_for, ray_address
@@ -245,6 +249,18 @@ def test_a_dashboard_that_does_not_answer_is_told() -> None:
     found = parse_membership(table(error="Ray's dashboard on port 8265: no answer within 4 s"), profile())
     assert not found.reachable
     assert found.error == "Ray's dashboard on port 8265: no answer within 4 s"
+
+
+def test_a_cluster_that_is_not_there_is_told_without_numbers_of_errors() -> None:
+    """The first thing that a head without Ray tells."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # bound and not listening: the port stays ours, and refuses
+        port = held.getsockname()[1]
+        asker = Path(cockpit.cluster.__file__).with_name("remote") / "nodes.py"
+        answer = subprocess.run([sys.executable, asker, str(port)], capture_output=True, check=True, timeout=60)
+    found = parse_membership(answer.stdout, profile())
+    assert not found.reachable
+    assert found.error == f"nothing listens on port {port} (Ray's dashboard)"
 
 
 def test_identity_and_versions_are_read() -> None:

@@ -256,6 +256,20 @@ async def test_everything_has_its_place_at_80x24(monkeypatch: pytest.MonkeyPatch
         for key in ("esc leave", "^s save", "^x drop host", "^o other head"):
             assert key in last, last
         assert "? help" not in last
+        assert "⇥ next" in last
+
+
+async def test_the_palette_has_the_keys_of_the_screen_it_is_over() -> None:
+    """Over the set-up it offers what the set-up does, and nothing that is done to the screen behind it."""
+    app = CockpitApp(None, feed=lambda store, _ask: QuietFeed(store))
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await app_in_setup(pilot)
+        commands = {command.title: command for command in app.get_system_commands(screen)}
+        assert set(commands) == {"next  (⇥)", "leave  (esc)", "save  (^s)"}
+        await commands["save  (^s)"].callback()
+        await pilot.pause()
+        told = [one.message for one in app._notifications]
+        assert told == ["There is no host yet: type its address, ⏎ adds it."]
 
 
 def test_flags_that_ask_for_more_than_there_is_are_told() -> None:

@@ -157,6 +157,11 @@ async def test_a_question_that_fails_is_told() -> None:
     async with scene.later(4).app().run_test(size=(120, 40)) as pilot:
         text = await screen_text(pilot)
         assert text.count("the steps can't be asked for 4 s: no python3") == 1
+        # Asked again and again, each question in its own time: none changes its place.
+        scene.tell(f.LookFailed("Ray", "late"), f.LookFailed("the steps", "no python3"))
+        text = await screen_text(pilot)
+        assert text.count("the steps, Ray can't be asked for 4 s") == 1
+        scene.tell(f.MembershipSeen(None))
         scene.steps()
         assert "can't be asked" not in await screen_text(pilot)
 

@@ -52,14 +52,21 @@ def table(port: int) -> dict:  # type: ignore[type-arg]
     return {"version": version, "nodes": nodes, "hostnames": hostnames, "error": ""}
 
 
+def unknown(why: str) -> dict:  # type: ignore[type-arg]
+    """The answer where there is none."""
+    return {"version": "", "nodes": [], "hostnames": {}, "error": why}
+
+
 def main() -> None:
     """See the module's docstring."""
     port = int(sys.argv[1])
     try:
         found = table(port)
+    except ConnectionRefusedError:
+        found = unknown(f"nothing listens on port {port} (Ray's dashboard)")
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
         why = "no answer within 4 s" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-        found = {"version": "", "nodes": [], "hostnames": {}, "error": f"Ray's dashboard on port {port}: {why}"}
+        found = unknown(f"Ray's dashboard on port {port}: {why}")
     print(json.dumps(found))
 
 

@@ -203,7 +203,7 @@ class Footer(Widget):
         return Content.assemble(line, gap, tail)
 
 
-WRITING = frozenset({"escape", "enter", "up", "down"})
+WRITING = frozenset({"escape", "enter", "tab", "up", "down"})
 """Keys that a line of text leaves to others."""
 
 Hint = tuple[str, str, bool]
