@@ -51,7 +51,11 @@ class Confirm(ModalScreen[bool]):
 class ConfirmHost(ModalScreen[bool]):
     """A destructive step: its commands, and the host's name to type."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave it")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Leave it"),
+        Binding("up", "scroll(-1)", "Up", show=False),
+        Binding("down", "scroll(1)", "Down", show=False),
+    ]
 
     def __init__(self, title: str, host: str, commands: Sequence[Command]) -> None:
         super().__init__()
@@ -63,20 +67,33 @@ class ConfirmHost(ModalScreen[bool]):
             Content.assemble((f"{command.host}  ", "bold $text-primary"), clean(command.why))
             for command in self._commands
         ] or [Content("Nothing on the hosts.")]
-        with Vertical(classes="dialog") as dialog:
+        with Vertical(classes="dialog -typed") as dialog:
             dialog.border_title = Content(self._title)
             with VerticalScroll(can_focus=False):
                 yield Static(Content("\n").join(lines), markup=False)
             yield Static(Content.assemble("\nType ", (self._host, "bold"), " to do it."), markup=False)
             yield Input(placeholder=self._host)
-            keys = Content.assemble(
-                (" ⏎ ", "bold $text-accent"), "do it", ("   esc ", "bold $text-accent"), "leave it"
-            )
-            yield Static(keys, classes="keys", markup=False)
+            yield Static("", classes="keys", markup=False)
 
     def on_mount(self) -> None:
         """The name is typed at once."""
         self.query_one(Input).focus()
+
+    def on_resize(self) -> None:
+        """Tell the keys, once it is known whether all commands have room."""
+        self.call_after_refresh(self._tell_keys)
+
+    def _tell_keys(self) -> None:
+        keys = Content.assemble(
+            (" ⏎ ", "bold $text-accent"), "do it", ("   esc ", "bold $text-accent"), "leave it"
+        )
+        if self.query_one(VerticalScroll).max_scroll_y > 0:
+            keys = Content.assemble(keys, ("   ↑ ↓ ", "bold $text-accent"), "more")
+        self.query_one(".keys", Static).update(keys)
+
+    def action_scroll(self, rows: int) -> None:
+        """The commands that have no room."""
+        self.query_one(VerticalScroll).scroll_relative(y=rows, animate=False)
 
     @on(Input.Submitted)
     def _typed(self, event: Input.Submitted) -> None:

@@ -13,6 +13,7 @@ from textual.widgets import Input
 
 from cockpit.bringup.events import StepChanged, StepName, StepState
 from cockpit.logs.sources import Kind, Reach, Source
+from cockpit.model.command import Command
 from cockpit.model.finding import Evidence
 from cockpit.model.profile import HostSpec, Role
 from cockpit.tui import facts as f
@@ -93,6 +94,24 @@ async def test_undo_needs_the_hosts_name() -> None:
         await press(pilot, "enter")
         assert not isinstance(pilot.app.screen, ConfirmHost)
     assert ("undo_step", StepName.LAUNCH) in scene.feed.asked
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=["80x24", "120x40", "200x50"])
+async def test_dialogs_tell_their_keys(size: tuple[int, int]) -> None:
+    """However much a dialog has to say, its keys are on the screen; commands that have no room can be reached."""
+    async with Scene().ready().app().run_test(size=size) as pilot:
+        await settle(pilot)
+        await press(pilot, "question_mark")
+        assert "esc close" in await screen_text(pilot)
+        commands = [Command("spark-1", ("true",), f"do the thing numbered {number:02}") for number in range(60)]
+        await pilot.app.push_screen(ConfirmHost("Undo every step?", "spark-1", commands))
+        await settle(pilot)
+        text = await screen_text(pilot)
+        assert "esc leave it" in text
+        assert "↑ ↓ more" in text
+        assert "numbered 00" in text
+        await press(pilot, *["down"] * 60)
+        assert "numbered 59" in await screen_text(pilot)
 
 
 async def test_quitting_asks_only_while_a_step_runs() -> None:
