@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -10,11 +12,13 @@ from cockpit.bringup.evidence import gather, take_stacks
 from cockpit.bringup.profile_edit import preview
 from cockpit.bringup.profiles import find
 from cockpit.bringup.runs import last_run
+from cockpit.bringup.session import Session
 from cockpit.cli import exits, show
 from cockpit.cli.output import name, say
 from cockpit.cli.verbs import session_for
 from cockpit.diagnosis.engine import explain as explain_sources
 from cockpit.diagnosis.sources import Source, collect
+from cockpit.hosts.errors import HostError
 from cockpit.model.errors import CockpitError
 from cockpit.model.finding import Explanation
 
@@ -33,8 +37,9 @@ async def explain(
     if not all(paths):
         raise click.UsageError("A path is empty.")
     diff = ""
+    away: tuple[str, ...] = ()
     if len(paths) == 1 and _is_profile(paths[0]):
-        sources, hosts = await _sources_of_run(paths[0], trust, stacks)
+        sources, hosts, away = await _sources_of_run(paths[0], trust, stacks)
     elif stacks:
         raise NothingToExplain(
             "--stacks is for a profile's run: files have no processes.",
@@ -43,6 +48,7 @@ async def explain(
     else:
         sources, hosts = collect(paths), {}
     found = explain_sources(sources, hosts)
+    found = replace(found, next=(*away, *found.next))
     if len(paths) == 1 and _is_profile(paths[0]):
         diff = _diff(paths[0], found)
     if report is not None:
@@ -78,10 +84,11 @@ def _diff(profile: str, found: Explanation) -> str:
 
 async def _sources_of_run(
     profile: str, trust: tuple[str, ...], stacks: bool
-) -> tuple[list[Source], dict[str, str]]:
+) -> tuple[list[Source], dict[str, str], tuple[str, ...]]:
+    """The run's logs, the hosts by address, and what to do about each host that is away."""
     declared = find(profile)
     async with session_for(profile, trust=trust) as session:
-        await session.connect()
+        away = await _reach(session)
         run = await last_run(session)
         if run is None:
             raise NothingToExplain(
@@ -90,7 +97,20 @@ async def _sources_of_run(
         if stacks:
             await take_stacks(session, run.id)
         sources = await gather(session, run.id)
-    return sources, {spec.cluster_address: spec.name for spec in declared.hosts}
+    return sources, {spec.cluster_address: spec.name for spec in declared.hosts}, away
+
+
+async def _reach(session: Session) -> tuple[str, ...]:
+    """Connect to every host. The run is the head's: without it nothing can be explained; of any other host the
+    logs are left out, as a host that went down with the run leaves them, and that is told."""
+    away = []
+    tried = await asyncio.gather(*(host.connect() for host in session.hosts.values()), return_exceptions=True)
+    for name_of, error in zip(session.hosts, tried, strict=True):
+        if isinstance(error, HostError) and name_of != session.profile.head.name:
+            away.append(f"The logs of {name_of} were not read: {error.message} {error.remedy}".strip())
+        elif isinstance(error, BaseException):
+            raise error
+    return tuple(away)
 
 
 def _write_report(path: Path, found: Explanation, sources: list[Source]) -> None:

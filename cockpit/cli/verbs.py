@@ -118,7 +118,7 @@ async def up(
 ) -> int:
     """The steps in order."""
     last = step_name(through)
-    watcher: Callable[[Event], None] = json_lines if as_json else Lines(verbose=verbose)
+    watcher: Callable[[Event], None] = json_lines if as_json else Lines(verbose=verbose, last=last)
     async with session_for(profile, trust=trust, emit=watcher, forced=force) as session:
         return exits.BY_OUTCOME[await Runner(session).up(last)]
 

@@ -47,11 +47,11 @@ ENDS = {
 
 
 class Lines:
-    """A watcher that writes lines for a person. The answer goes to standard output, the rest to standard
-    error when ``quiet_output`` (a script that wants the answer alone)."""
+    """A watcher that writes lines for a person, to standard output. ``last`` is the last step to be taken."""
 
-    def __init__(self, *, verbose: bool = False) -> None:
+    def __init__(self, *, verbose: bool = False, last: StepName = StepName.PROMPT) -> None:
         self.verbose = verbose
+        self._last = last
         self._started: dict[StepName, float] = {}
         self._last_progress: dict[tuple[str, int | None], str] = {}
         self._answer_open = False
@@ -73,9 +73,15 @@ class Lines:
             case Ended():
                 self._close_answer()
                 run = f" Run {event.run}." if event.run else ""
-                say(ENDS[event.outcome] + run)
+                say(self._end(event.outcome) + run)
             case _:
                 pass
+
+    def _end(self, outcome: Outcome) -> str:
+        """What stands at the end; steps that were not to be taken make nothing ready."""
+        if outcome is Outcome.READY and self._last is not StepName.PROMPT:
+            return f"Done, through {titles()[self._last]}."
+        return ENDS[outcome]
 
     def _step(self, event: StepChanged) -> None:
         self._close_answer()

@@ -33,6 +33,8 @@ SHORT_FORMS: Mapping[str, str] = {
     "O": "optimization-level",
 }
 """vLLM 0.32.0, engine/arg_utils.py."""
+_LEVEL = re.compile(r"-*O([0-9])")
+"""``-O3``, which vLLM takes for ``-O 3``."""
 
 SERVE_ELSEWHERE: Mapping[str, str] = {
     "model": "serve.model",
@@ -61,6 +63,8 @@ def canonical(flag: str, short: Mapping[str, str]) -> str:
 def name_mistake(flag: str, short: Mapping[str, str]) -> tuple[str, str]:
     """What is wrong with a flag's name, and the right word; "" twice when nothing is."""
     right = canonical(flag, short)
+    if "O" in short and (level := _LEVEL.fullmatch(flag)):
+        return "The level is the flag's value", f"{short['O']}: {level[1]}"
     if flag.startswith("-"):
         return "Flags are written without leading dashes", right
     if flag.partition(".")[0] in short:

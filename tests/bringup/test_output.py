@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from cockpit.bringup.errors import StepFailed
-from cockpit.bringup.names import StepName
+from cockpit.bringup.events import Ended, Outcome, StepName
 from cockpit.cli import output
+from cockpit.cli.watch import Lines
 from cockpit.logs.sanitise import clean
 
 EVIL = "e\nFORGED: all is well\x1b[31m\u202e\x9b1m\x07il"
@@ -141,3 +142,9 @@ def test_a_failed_question_tells_what_the_command_said() -> None:
     )
     assert failed.told == "spark-1: could not look (exit status 1). Cannot connect to the Docker daemon"
     assert StepFailed(StepName.LOAD, "spark-1: no port.").told == "spark-1: no port."
+
+
+def test_what_stops_before_the_last_step_is_not_called_ready(capsys: pytest.CaptureFixture[str]) -> None:
+    for last in (StepName.RAY_HEAD, StepName.PROMPT):
+        Lines(last=last)(Ended(Outcome.READY))
+    assert capsys.readouterr().out.splitlines() == ["Done, through Ray head.", "Ready."]

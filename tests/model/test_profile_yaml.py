@@ -238,6 +238,8 @@ prot: 1
         ("tensor-parallel-size: 2", "--tensor-parallel-size: 2", "Did you mean `tensor-parallel-size`?"),
         ("tensor-parallel-size: 2", "tensor_parallel_size: 2", "Did you mean `tensor-parallel-size`?"),
         ("tensor-parallel-size: 2", "tp: 2", "Did you mean `tensor-parallel-size`?"),
+        ("tensor-parallel-size: 2", "O3: true", "Did you mean `optimization-level: 3`?"),
+        ("tensor-parallel-size: 2", "-O0: true", "Did you mean `optimization-level: 0`?"),
         ("tensor-parallel-size: 2", "a b: 2", "Expected a flag's name"),
         ("tensor-parallel-size: 2", "tensor-parallel-size:", "The flag has no value"),
         ("tensor-parallel-size: 2", "tensor-parallel-size: .inf", "expected a number, found .inf"),
