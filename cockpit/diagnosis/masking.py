@@ -17,8 +17,17 @@ _SECRETS = (
     re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),
     re.compile(r"\bAKIA[0-9A-Z]{16}\b|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]+"),
 )
+_NAMED = re.compile(
+    r"""(?ix)
+    (?P<name>
+      [\w-]* (?:passwords?|passwd|secret|access_key|private_key|credential) [\w-]*
+      ['"]? \s*[:=]\s* (?!\[secret-) \[?['"]?
+    )
+    (?P<value> (?!\[secret-) [^\s'",\]})]{4,} )"""
+)
+"""A value that a word of secrets stands before, as in a shell, YAML, JSON or Python."""
 _HOME = re.compile(r"(?<=/home/)[^/\s'\":,)]+|(?<=/Users/)[^/\s'\":,)]+|(?<=\\Users\\)[^\\\s'\":,)]+")
-_LOGIN = re.compile(r"\b[a-z_][a-z0-9_-]{0,31}(?=@(?:\d|[a-z][\w.-]*[:\s]))")
+_LOGIN = re.compile(r"\b(?P<user>[a-z_][a-z0-9_-]{0,31})@(?:(?=\d)|(?P<host>[a-z][\w.-]*)(?=[:\s]|$))")
 _V4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)")
 _V6 = re.compile(r"(?<![\w:.])(?=[0-9A-Fa-f:]*:[0-9A-Fa-f:]*:)[0-9A-Fa-f:]{3,45}(?![\w:])")
 _MAC = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}(?![\w:])")
@@ -48,13 +57,19 @@ class Mask:
         """``text`` with what is private masked."""
         for pattern in _SECRETS:
             text = pattern.sub(lambda match: self._mark("secret", match[0]), text)
+        text = _NAMED.sub(lambda match: match["name"] + self._mark("secret", match["value"]), text)
         text = _HOME.sub(lambda match: self._mark("user", match[0]), text)
-        text = _LOGIN.sub(lambda match: self._mark("user", match[0]), text)
+        text = _LOGIN.sub(self._login, text)
         text = _MAC.sub(lambda match: self._mark("mac", match[0].lower()), text)
         if self._hosts is not None:
             text = self._hosts.sub(lambda match: self._host(match[0]), text)
         text = _V4.sub(lambda match: self._address(match[0]), text)
         return _V6.sub(lambda match: self._address(match[0]), text)
+
+    def _login(self, match: re.Match[str]) -> str:
+        host = match["host"] or ""
+        named = self._mark("host", host) if host and host.lower() not in _COMMON else host
+        return f"{self._mark('user', match['user'])}@{named}"
 
     def _host(self, name: str) -> str:
         try:

@@ -42,6 +42,8 @@ _SKIPPED = {
 _SERVES = re.compile(rb"non-default args: \{|\((?:APIServer|EngineCore\w*) pid=\d+\)")
 """What only the log of ``vllm serve`` has, whatever the file is named."""
 _HEAD = 1 << 20
+_NUMBERED = re.compile(r"(?i)(?:dgx-?)?(?:spark|node|host|gx10|dgx)[-_]?(?:\d{1,3}|(?<=[-_])[a-z])(?=[._-])")
+"""A file's name that begins with a host's, as in ``spark-2.log``."""
 
 
 class SourceMissingError(WrongWordError):
@@ -86,11 +88,15 @@ def role_of(name: str) -> str:
 
 
 def host_of(name: str) -> str:
-    """The host that a file's name tells: ``head.log`` and ``worker.log`` name the role they play."""
+    """The host that a file's name tells: ``head.log`` and ``worker.log`` name the role they play, ``spark-2.log``
+    the host itself; "" where it tells none."""
     stem = Path(name).stem.lower()
     if stem.startswith("head"):
         return "head"
-    return "worker" if stem.startswith(("worker", "ray-worker")) else ""
+    if stem.startswith(("worker", "ray-worker")):
+        return "worker"
+    named = _NUMBERED.match(Path(name).name)
+    return named[0] if named else ""
 
 
 def stdin_source() -> Source:

@@ -108,8 +108,17 @@ def test_secrets_in_all_their_dresses() -> None:
         "https://bob:geheim99@example.org/x",
         "password=geheim99",
         "VLLM_API_KEY=geheim99",
+        "AWS_SECRET_ACCESS_KEY: geheim99/+x",
+        "export MY_PASSWORD='geheim99'",
+        """{"client_secret": "geheim99"}""",
     ):
         masked = Mask().text(text)
         assert "[secret-1]" in masked
         assert "geheim" not in masked
         assert "abcdef" not in masked
+
+
+def test_the_host_of_a_login_is_masked() -> None:
+    mask = Mask()
+    assert mask.text("ssh alice@spark-7f3a.lan: refused") == "ssh [user-1]@[host-1]: refused"
+    assert mask.text("alice@10.0.0.7 and alice@head ") == "[user-1]@[address-1] and [user-1]@head "

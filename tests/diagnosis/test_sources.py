@@ -27,6 +27,7 @@ from cockpit.diagnosis.sources import (
     STATUS,
     SourceMissingError,
     collect,
+    host_of,
 )
 from cockpit.diagnosis.unwrap import SMALL
 from tests.diagnosis.logs import API, Log
@@ -318,3 +319,20 @@ def test_what_is_packed_with_zstd_is_to_be_unpacked_first(tmp_path: Path) -> Non
     assert "zstd -dc FILE | spark-cockpit explain -" in " ".join(
         explain(collect([tmp_path / "serve.log"])).next
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "host"),
+    [
+        ("spark-2.log", "spark-2"),
+        ("dgx-spark-a.kernel.log", "dgx-spark-a"),
+        ("node1_serve.log", "node1"),
+        ("worker.log", "worker"),
+        ("sparkling.log", ""),
+        ("host-facts.txt", ""),
+        ("node-exporter.log", ""),
+        ("serve.log", ""),
+    ],
+)
+def test_the_host_that_a_files_name_tells(name: str, host: str) -> None:
+    assert host_of(name) == host
