@@ -113,7 +113,8 @@ class Dialler:
 
     async def _jump(self, hops: tuple[str, ...], depth: int) -> asyncssh.SSHClientConnection:
         """The connection to the last of ``hops``, over those before it (as ssh -J has it)."""
-        user, _, place = hops[-1].rpartition("@")
+        # OpenSSH takes a hop as [user@]host[:port] or as a URI.
+        user, _, place = hops[-1].removeprefix("ssh://").rpartition("@")
         host, port = split_port(place)
         before = hops[:-1] or None
         return (await self._dial(host, user, port, before, depth + 1))[0]
@@ -178,6 +179,8 @@ class Dialler:
 
     def _unreachable(self, target: Target, via: asyncssh.SSHClientConnection | None, why: str) -> Unreachable:
         over = f" (over the jump host {via.get_extra_info('host')})" if via else ""
+        if target.proxy and not via:
+            over = f" (over ssh_config's ProxyCommand: {target.proxy})"
         client = client_line(["ssh"], self._config, target.address, target.user, target.port)
         return Unreachable(self._host, target.address, why.rstrip(".") + over, client=client)
 

@@ -35,7 +35,7 @@ class Target:
 
     ``user`` and ``port`` are the profile's, "" and 0 where it has none; ``real_user`` is who logs in.
     ``name`` is the host's in known_hosts, ``writable`` the file an accepted key goes to (None for no file),
-    ``timeout`` in seconds.
+    ``proxy`` the ProxyCommand that stands for the network, "" for none, ``timeout`` in seconds.
     """
 
     address: str
@@ -44,6 +44,7 @@ class Target:
     real_user: str
     name: str
     jumps: tuple[str, ...]
+    proxy: str
     writable: Path | None
     known: known_hosts.Known
     host_key_types: tuple[str, ...]
@@ -76,6 +77,7 @@ def read_target(config_file: str, address: str, user: str, port: int) -> Target:
         real_user=options.username,
         name=name,
         jumps=tuple(jumps.replace(" ", "").split(",")) if jumps else (),
+        proxy=join(options.proxy_command) if options.proxy_command else "",
         writable=own[0] if own else None,
         known=known,
         host_key_types=() if config.get("HostKeyAlgorithms") else _host_key_types(known),

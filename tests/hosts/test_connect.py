@@ -284,7 +284,7 @@ def joined(*configs: str) -> str:
     return str(file)
 
 
-@pytest.mark.parametrize("jumps", ["gate", "gate,gate"])
+@pytest.mark.parametrize("jumps", ["gate", "gate,gate", "ssh://gate"])
 async def test_over_jump_hosts(sshd: Sshd, jumps: str) -> None:
     await answers(joined(sshd.config(name="gate"), sshd.config(f"ProxyJump {jumps}")))
 
@@ -304,6 +304,12 @@ async def test_a_jump_that_leads_to_itself_ends(sshd: Sshd) -> None:
     error = await refused(sshd.config("ProxyJump spark-1"))
     assert type(error) is HostConfigError
     assert "ProxyJump" in error.remedy
+
+
+async def test_a_proxy_command_that_is_missing_is_named(sshd: Sshd) -> None:
+    error = await refused(sshd.config("ProxyCommand /no/such/program %h"))
+    assert type(error) is Unreachable
+    assert "No such file or directory (over ssh_config's ProxyCommand: /no/such/program 127." in error.message
 
 
 async def test_user_and_port_of_the_profile_win(sshd: Sshd) -> None:
