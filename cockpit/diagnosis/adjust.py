@@ -315,6 +315,7 @@ def _module(hit: Hit, _facts: Situation) -> Told:
         "cv2": "opencv-python-headless",
         "PIL": "pillow",
         "yaml": "pyyaml",
+        "pkg_resources": "setuptools<81",
     }
     return Told(variant, {"package": names.get(top, top.replace("_", "-"))})
 
