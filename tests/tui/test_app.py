@@ -153,6 +153,29 @@ async def test_the_prompt_is_sent_with_its_parameters() -> None:
     ]
 
 
+async def test_a_parameter_that_is_mistyped_is_not_sent_as_a_prompt() -> None:
+    """It stays in the line, with the right word told; what is like no parameter is the prompt's own."""
+    scene = Scene().ready()
+    async with scene.app().run_test(size=(120, 40)) as pilot:
+        await press(pilot, "t")
+        line = pilot.app.screen.query_one("#prompt Input", Input)
+        for typed in ("/max_token 7", "/temp 1"):
+            line.value = typed
+            await press(pilot, "enter")
+            assert line.value == typed
+        line.value = "/temperature nan"
+        await press(pilot, "enter")
+        told = [one.message for one in pilot.app._notifications]
+        assert told == [
+            "There is no /max_token: /max_tokens?",
+            "There is no /temp: /temperature?",
+            "temperature takes a number.",
+        ]
+        line.value = "/no_think Hello"
+        await press(pilot, "enter")
+    assert [ask for ask in scene.feed.asked if ask[0] == "ask"] == [("ask", ("/no_think Hello", {}))]
+
+
 async def test_earlier_prompts_are_recalled() -> None:
     """Up goes back, down forward again."""
     scene = Scene().answered()

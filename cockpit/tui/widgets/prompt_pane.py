@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+from math import isfinite
 from typing import Any, ClassVar
 
 from textual import on
@@ -18,7 +20,15 @@ from cockpit.tui import words
 from cockpit.tui.state import Exchange, State
 from cockpit.tui.widgets.lines import Lines
 
-FIELDS = {"max_tokens": int, "temperature": float, "system": str}
+
+def _finite(value: str) -> float:
+    number = float(value)
+    if not isfinite(number):
+        raise ValueError(f"{value} is no number to calculate with")
+    return number
+
+
+FIELDS = {"max_tokens": int, "temperature": _finite, "system": str}
 """Parameters that ``/name value`` changes."""
 
 
@@ -135,7 +145,13 @@ class PromptPane(Vertical):
         name, _, value = text[1:].partition(" ")
         kind = FIELDS.get(name)
         if kind is None:
-            return False
+            # A word that is like none of them is the prompt's own: models know /think and /no_think.
+            begun = [field for field in FIELDS if len(name) > 1 and field.startswith(name)]
+            meant = begun or get_close_matches(name, FIELDS, 1)
+            if meant:
+                self.query_one(Input).value = text
+                self.notify(f"There is no /{clean(name)}: /{meant[0]}?", severity="warning", markup=False)
+            return bool(meant)
         try:
             self.changes[name] = kind(value)
         except ValueError:
