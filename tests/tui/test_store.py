@@ -20,6 +20,7 @@ from cockpit.model.progress import Phase, Progress
 from cockpit.serving.metrics import Metrics
 from cockpit.tui import facts as f
 from cockpit.tui.state import HISTORY, Link, LinkView
+from cockpit.tui.widgets.panes import step_content
 from tests.tui.scenes import START, Scene, profile, sample
 
 
@@ -95,6 +96,22 @@ def test_a_load_that_is_watched_from_here_is_the_runners_to_tell_of() -> None:
     assert step.state is StepState.RUNNING
     assert step.began is not None
     assert scene.store.state.now - step.began == 4
+
+
+def test_a_command_under_way_is_told_as_running_and_one_that_was_left_as_unknown() -> None:
+    """No end was seen of either; while the runner is at work that is no reason to wonder."""
+    scene = Scene().opened()
+    scene.tell(f.WorkBegan("up"))
+    scene.store.happened(StepChanged(StepName.RAY_HEAD, StepState.RUNNING))
+    scene.store.happened(CommandStarted(StepName.RAY_HEAD, Command("spark-1", ("true",), "start Ray's head")))
+
+    def told() -> str:
+        state = scene.store.state
+        return step_content(state.step(StepName.RAY_HEAD), state, None, ()).plain
+
+    assert "start Ray's head  ◐ running" in told()
+    scene.tell(f.WorkEnded())
+    assert "start Ray's head  … no end seen" in told()
 
 
 def test_unknown_is_not_kept_as_failed() -> None:

@@ -10,7 +10,7 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from cockpit.bringup.events import StepName
+from cockpit.bringup.events import StepName, StepState
 from cockpit.hosts.quoting import command_line
 from cockpit.logs.sanitise import clean
 from cockpit.model.command import Command
@@ -66,7 +66,8 @@ def step_content(step: StepView, state: State, planned: Planned | None, undo: Se
         parts += [Content(""), *survey_lines(state)]
     if step.commands:
         parts += [Content(""), Content.styled("What it ran", "bold")]
-        parts += [part for view in step.commands for part in _ran(view)]
+        going = state.activity.busy and (step.state is StepState.RUNNING or state.activity.undoing)
+        parts += [part for view in step.commands for part in _ran(view, going=going)]
     parts += [Content(""), Content.styled("What it runs, exactly", "bold")]
     commands = planned.commands if planned else ()
     parts += [part for command in commands for part in _command(command)] or [Content("  nothing on the hosts")]
@@ -84,14 +85,14 @@ def _command(command: Command) -> list[Content]:
     return lines
 
 
-def _ran(view: CommandView) -> list[Content]:
+def _ran(view: CommandView, *, going: bool) -> list[Content]:
     command, completed = view.command, view.completed
     head: list[tuple[str, str]] = [
         (f"  {command.host}", "bold $text-primary"),
         (f"  {clean(command.why)}  ", ""),
     ]
     if completed is None:
-        head.append(("… no end seen", "$text-warning"))
+        head.append(("◐ running", "$text-accent") if going else ("… no end seen", "$text-warning"))
         return [Content.assemble(*head)]
     good = completed.status == 0
     head.append((f"exit status {completed.status}", "$text-success" if good else "$text-error"))
