@@ -65,6 +65,7 @@ class HostPanel(Vertical, can_focus=True):
         down = host.link.state is not Link.UP
         self.set_class(bool(trouble), "-trouble")
         self.set_class(down, "-down")
+        self.set_class(down and host.sample is None, "-unseen")
         if self.has_class("-brief"):
             line = load_text.one_line(host, state)
             self.query_one(".brief", Lines).show(host_text.summary(host, state, line, width))
