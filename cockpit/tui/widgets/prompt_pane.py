@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from difflib import get_close_matches
 from math import isfinite
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -28,7 +29,7 @@ def _finite(value: str) -> float:
     return number
 
 
-FIELDS = {"max_tokens": int, "temperature": _finite, "system": str}
+FIELDS: Final[dict[str, Callable[[str], Any]]] = {"max_tokens": int, "temperature": _finite, "system": str}
 """Parameters that ``/name value`` changes."""
 
 
