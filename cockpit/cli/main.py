@@ -174,6 +174,8 @@ def flags(profile: str, deep: bool, fix: bool, word: str | None, as_json: bool, 
     """Judge the profile's flags by the vLLM that will run; mend them, or list those there are."""
     from cockpit.cli.flags import flags as verb
 
+    if word is not None and (deep or fix):
+        raise click.UsageError("--list only lists the flags there are: --deep and --fix judge the profile's.")
     exits.leave(exits.run(verb(profile, deep=deep, fix=fix, word=word, as_json=as_json, trust=trust)))
 
 

@@ -65,7 +65,8 @@ class Command:
             name = match.group(1)
             return values[name] if name in self.secrets else match.group(0)
 
-        return _SECRET.sub(value, self.stdin).encode()
+        # A variable's bytes need not be UTF-8; Python keeps such ones as lone surrogates (PEP 383).
+        return _SECRET.sub(value, self.stdin).encode(errors="surrogateescape")
 
 
 def script(host: str, text: str, why: str, *, secrets: tuple[str, ...] = (), limit: float = 30.0) -> Command:

@@ -113,6 +113,13 @@ def test_only_one_module_of_the_command_line_writes(tmp_path: Path) -> None:
     assert "TID251" in done.stdout
 
 
+@pytest.mark.parametrize("option", ["--fix", "--deep"])
+def test_a_list_of_flags_is_not_a_judgement(folder: Path, option: str) -> None:
+    done = run(folder, "flags", "values.yaml", "--list", "tensor", option)
+    assert done.returncode == 2
+    assert "--list only lists the flags there are" in done.stderr
+
+
 def test_a_prompt_that_is_no_text_is_refused_before_a_host_is_asked(folder: Path) -> None:
     done = run(folder, "prompt", "values.yaml", os.fsdecode(b"good \xff morning"))
     assert done.returncode == 2

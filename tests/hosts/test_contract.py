@@ -162,6 +162,8 @@ async def test_secrets_are_put_in_on_the_way(monkeypatch: pytest.MonkeyPatch, ho
     asked = script("spark-1", "echo '${HF_TOKEN}'", "fetch a model", secrets=("HF_TOKEN",))
     monkeypatch.setenv("HF_TOKEN", "hf_very_secret")
     assert (await host.run(asked)).text == "hf_very_secret\n"
+    monkeypatch.setenv("HF_TOKEN", os.fsdecode(b"hf_\xff"))
+    assert (await host.run(asked)).stdout == b"hf_\xff\n"
     monkeypatch.delenv("HF_TOKEN")
     with pytest.raises(SecretMissingError):
         await host.run(asked)
