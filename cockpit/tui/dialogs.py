@@ -159,6 +159,7 @@ def help_content() -> Content:
         for keys, text in (
             ("⇥", "The next part of the screen; ⇧⇥ the one before."),
             ("↑ ↓", "Among the steps, through text, to earlier prompts."),
+            ("⇞ ⇟", "A screen up or down, in logs, text and answers."),
             ("^p", "Every action by its name."),
         )
     ]

@@ -110,7 +110,7 @@ async def test_dialogs_tell_their_keys(size: tuple[int, int]) -> None:
         assert "esc leave it" in text
         assert "↑ ↓ more" in text
         assert "numbered 00" in text
-        await press(pilot, *["down"] * 60)
+        await pilot.press(*["down"] * 60)
         assert "numbered 59" in await screen_text(pilot)
 
 
@@ -151,6 +151,29 @@ async def test_the_prompt_is_sent_with_its_parameters() -> None:
         ("ask", ("Hello [red]you", {"max_tokens": 7})),
         ("ask", (scene.profile.prompt.text, {"max_tokens": 7})),
     ]
+
+
+async def test_long_answers_can_be_read_by_keyboard() -> None:
+    """A screen up and down while the line is being written on; what is read stays in sight until it is left or
+    another prompt is sent."""
+    scene = Scene().ready()
+    for number in range(8):
+        scene.tell(
+            f.PromptAsked(f"question {number}"), f.PromptPiece("word\n" * 4, ""), f.PromptEnded(None, "gone")
+        )
+    async with scene.app().run_test(size=(80, 24)) as pilot:
+        await press(pilot, "t")
+        assert "question 7" in await screen_text(pilot)
+        await press(pilot, *["pageup"] * 12)
+        assert "question 0" in await screen_text(pilot)
+        scene.later(1).samples(2, lambda _second: 1.0)
+        assert "question 0" in await screen_text(pilot)
+        await press(pilot, *["pagedown"] * 12)
+        scene.later(1).tell(f.PromptAsked("the last question"))
+        assert "the last question" in await screen_text(pilot)
+        await press(pilot, "pageup")
+        scene.later(1).tell(f.PromptEnded(None, "gone"), f.PromptAsked("one more"))
+        assert "one more" in await screen_text(pilot)
 
 
 async def test_a_parameter_that_is_mistyped_is_not_sent_as_a_prompt() -> None:

@@ -176,6 +176,7 @@ class Footer(Widget):
         if self._writing and self.screen.query("PromptPane Input:focus"):
             yield "⏎", "send", True
             yield "↑", "earlier", True
+            yield "⇞", "scroll", True
         told: set[str] = set()
         for _, one in sorted(ranked, key=lambda placed: placed[0]):
             # Two keys for the same need one place.

@@ -74,6 +74,8 @@ class PromptPane(Vertical):
         Binding("enter", "send", "send"),
         Binding("up", "recall(-1)", "earlier", key_display="↑"),
         Binding("down", "recall(1)", "Later prompt", show=False),
+        Binding("pageup", "page(-1)", "A screen up", show=False),
+        Binding("pagedown", "page(1)", "A screen down", show=False),
     ]
     state: reactive[State] = reactive(State(), repaint=False)
 
@@ -89,6 +91,8 @@ class PromptPane(Vertical):
         super().__init__(id=id)
         self.changes: dict[str, Any] = {}
         self._at = 0
+        self._asked: float | None = None
+        self._reading = False
 
     def compose(self) -> ComposeResult:
         """The conversation, the parameters, the prompt."""
@@ -103,7 +107,7 @@ class PromptPane(Vertical):
             self.show()
 
     def show(self) -> None:
-        """Bring the text up to date, its end in sight."""
+        """Bring the text up to date, its end in sight unless something earlier is being read."""
         exchanges = self.state.exchanges
         if exchanges:
             text = Content("\n\n").join(exchange_content(one, self.state.now) for one in exchanges)
@@ -111,7 +115,11 @@ class PromptPane(Vertical):
             text = Content.styled("No prompt yet. ⏎ sends the profile's own.", "$muted")
         scroll = self.query_one(VerticalScroll)
         scroll.query_one(Lines).show(text)
-        scroll.scroll_end(animate=False)
+        asked = exchanges[-1].began if exchanges else None
+        if asked != self._asked:
+            self._asked, self._reading = asked, False
+        if not self._reading:
+            scroll.scroll_end(animate=False)
         self.query_one(".figures", Lines).show(Content(self._parameters()))
 
     @property
@@ -163,6 +171,13 @@ class PromptPane(Vertical):
     def action_send(self) -> None:
         """Enter in the line itself sends; with the keys elsewhere in the pane it goes there."""
         self.query_one(Input).focus()
+
+    def action_page(self, screens: int) -> None:
+        """A screen of the conversation up or down; at its end it is followed again."""
+        scroll = self.query_one(VerticalScroll)
+        to = scroll.scroll_offset.y + screens * max(1, scroll.size.height - 1)
+        self._reading = to < scroll.max_scroll_y
+        scroll.scroll_to(y=to, animate=False)
 
     def action_recall(self, step: int) -> None:
         """An earlier prompt, or a later one."""
