@@ -43,6 +43,13 @@ def complete_profile(_ctx: click.Context, _param: click.Parameter, incomplete: s
     return [entry.name for entry in listing() if entry.name.startswith(incomplete)]
 
 
+def complete_step(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """The steps' names."""
+    from cockpit.bringup.names import StepName
+
+    return [step.value for step in StepName if step.value.startswith(incomplete)]
+
+
 def profile_argument(function: F) -> F:
     """The PROFILE argument: a name, or the path of a YAML file."""
     return click.argument("profile", shell_complete=complete_profile)(function)
@@ -106,7 +113,9 @@ def profiles(as_json: bool) -> None:
 
 @cockpit.command()
 @profile_argument
-@click.option("--step", default=None, help="Only this step, whole.")
+@click.option(
+    "--step", default=None, metavar="STEP", shell_complete=complete_step, help="Only this step, whole."
+)
 @click.option("--full", is_flag=True, help="Every byte of every script; else a line each.")
 @json_option
 def plan(profile: str, step: str | None, full: bool, as_json: bool) -> None:
@@ -181,7 +190,9 @@ def flags(profile: str, deep: bool, fix: bool, word: str | None, as_json: bool, 
 
 @cockpit.command()
 @profile_argument
-@click.option("--through", default="prompt", help="Stop after this step.")
+@click.option(
+    "--through", default="prompt", metavar="STEP", shell_complete=complete_step, help="Stop after this step."
+)
 @click.option("--force", is_flag=True, help="Launch against the verdict of the flag checks.")
 @click.option("-v", "--verbose", is_flag=True, help="Show each command as it runs.")
 @json_option

@@ -155,3 +155,23 @@ def test_what_stops_before_the_last_step_is_not_called_ready(capsys: pytest.Capt
     for last in (StepName.RAY_HEAD, StepName.PROMPT):
         Lines(last=last)(Ended(Outcome.READY))
     assert capsys.readouterr().out.splitlines() == ["Done, through Ray head.", "Ready."]
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("plan sing", ["single-spark"]),
+        ("plan single-spark --step pre", ["preflight"]),
+        ("up single-spark --through ray-", ["ray-head", "ray-workers"]),
+        ("lab st", ["status"]),
+    ],
+)
+def test_the_shell_completes_verbs_profiles_and_steps(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, words: str, offered: list[str]
+) -> None:
+    line = f"spark-cockpit {words}"
+    for name, value in {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("_SPARK_COCKPIT_COMPLETE", "bash_complete")
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))
+    assert run(folder).stdout.split() == [f"plain,{word}" for word in offered]
