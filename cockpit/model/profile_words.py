@@ -37,8 +37,12 @@ def address(text: str) -> str:
         return "an address without a user: write the user as `user:`"
     if ip(text) == "" or _ALIAS.fullmatch(text):
         return ""
-    if re.fullmatch(r"[^:]+:\d+", text):
+    if re.fullmatch(r"[^:]+:\d+|\[.*\]:\d+", text):
         return "an address without a port: write the port as `port:`"
+    if text.startswith("[") and text.endswith("]"):
+        return "an address without brackets"
+    if "%" in text and ip(text.partition("%")[0]) == "":
+        return "an address without a zone (%): write it as HostName in ssh_config, its % doubled, and the alias here"
     return "an IP address, a host name, an alias of ssh_config, or `local`"
 
 

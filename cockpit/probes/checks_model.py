@@ -26,8 +26,8 @@ def _judged(asked: Asked, name: str, found: ModelFacts, having: str) -> Verdict:
         observed = f"{declared} lies elsewhere and was not looked at."
         return Verdict("model", (name,), Grade.UNKNOWN, observed, "Only vLLM itself can load it.")
     if found.complete:
-        size = f"{found.bytes / 1e9:.1f} GB"
-        files = "one file" if found.file else f"{found.shards} weight files"
+        size = f"{found.bytes / 1e9:.1f} GB" if found.bytes >= 50e6 else f"{found.bytes / 1e6:.1f} MB"
+        files = "one file" if found.file or found.shards == 1 else f"{found.shards} weight files"
         return ready("model", name, f"{declared}: {files}, {size}, complete in {found.path}.")
     if not found.found:
         return _absent(asked, name, found, having)
