@@ -65,7 +65,8 @@ class HostPanel(Vertical, can_focus=True):
         down = host.link.state is not Link.UP
         self.set_class(bool(trouble), "-trouble")
         self.set_class(down, "-down")
-        self.set_class(down and host.sample is None, "-unseen")
+        unseen = down and host.sample is None
+        self.set_class(unseen, "-unseen")
         if self.has_class("-brief"):
             line = load_text.one_line(host, state)
             self.query_one(".brief", Lines).show(host_text.summary(host, state, line, width))
@@ -77,6 +78,9 @@ class HostPanel(Vertical, can_focus=True):
         rest += host_text.guard_lines(host, state, width)
         rest += load_text.load_lines(host, state, width)
         rest += host_text.unasked_lines(host, state, width)
+        if unseen and self.screen.has_class("-narrow") and not rest[-1].plain:
+            # Here what to do about the host needs the row that is kept free for a load's figures.
+            rest.pop()
         self.query_one(".rest", Lines).show(newline.join(rest))
         self.query_one(Chart).curve = curve_of(host, state)
 
