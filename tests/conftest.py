@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 pytest_plugins = ["tests.rig.fixtures", "tests.lab.fixtures"]
+
+# Under nohup SIGHUP is ignored, and the programs that the tests start and take the terminal from would inherit it.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

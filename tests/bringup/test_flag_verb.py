@@ -196,7 +196,7 @@ def test_without_its_host_the_answer_itself_says_that_it_is_no_verdict(cli: Cli)
     assert lines[0].startswith(
         "The runtime was not asked, so this is no verdict. far: 127.0.0.1 cannot be reached"
     )
-    assert "ssh 127.0.0.1" in lines[1]
+    assert "`ssh -p 9 127.0.0.1`" in lines[1]
     assert re.fullmatch(
         r"By vLLM 0\.\d+\.\d+ \(flags that the cockpit brings along\): nothing found\.", lines[2]
     )
