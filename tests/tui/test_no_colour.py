@@ -30,16 +30,10 @@ def shown(setting: str, arguments: list[str], *steps: tuple[bytes, bytes]) -> by
     sent = b""
     try:
         for keys, word in steps:
-            # On a busy machine a key may reach the program in one piece with the Escape before it, as another key.
-            for _again in range(3):
-                if keys:
-                    terminal.press(keys)
-                came = terminal.until(word, 30)
-                sent += bytes(terminal.seen)
-                if not isnan(came):
-                    break
-            else:
-                raise AssertionError((keys, word, bytes(terminal.seen[-3000:])))
+            if keys:
+                terminal.press(keys)
+            assert not isnan(terminal.until(word, 90)), (keys, word, bytes(terminal.seen[-3000:]))
+            sent += bytes(terminal.seen)
     finally:
         terminal.close()
     return sent
@@ -49,15 +43,16 @@ def shown(setting: str, arguments: list[str], *steps: tuple[bytes, bytes]) -> by
 def test_no_colour_reaches_the_terminal(nowhere: Path) -> None:
     """Panels that are lost, toasts, help, palette, editor: bold, dim, underline and reverse alone. With the setting
     empty, colours are sent."""
+    # After Escape only what it uncovers tells that it was taken: a key sent before would make one key of both.
     steps = [
         (b"", b"Connection refused"),
         (b"a", b"tries now"),
         (b"T", b"Theme"),
         (b"?", b"Looking"),
-        (b"\x1b", b"Connect"),
-        (b"\x10", b"Search"),
-        (b"\x1b", b"Connect"),
+        (b"\x1b", b"No host answers"),
         (b"e", b"tensor-parallel-size"),
+        (b"\x1b", b"No host answers"),
+        (b"\x10", b"Search"),
     ]
     sent = shown("NO_COLOR=1", [str(nowhere)], *steps)
     assert codes(sent) <= PLAIN
