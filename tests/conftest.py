@@ -8,8 +8,11 @@ import pytest
 
 pytest_plugins = ["tests.rig.fixtures", "tests.lab.fixtures"]
 
-# Under nohup SIGHUP is ignored, and the programs that the tests start and take the terminal from would inherit it.
+# Under nohup SIGHUP is ignored, in a shell's background SIGINT; the programs that the tests start and send these
+# would inherit it.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
