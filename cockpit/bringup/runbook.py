@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from shlex import quote
 
 from cockpit.bringup.step import Planner, Step
-from cockpit.hosts.quoting import command_line, join
+from cockpit.hosts.quoting import command_line, delimiter, join
 from cockpit.model.command import Command
 from cockpit.model.profile import HostSpec, Profile
 
@@ -74,9 +74,7 @@ def _in_words(why: str) -> str:
 
 def _document(command: Command) -> str:
     """Standard input as a here-document; only with secrets does the shell that runs it put values in."""
-    word = "END_OF_INPUT"
-    while word in command.stdin:
-        word += "_"
+    word = delimiter(command.stdin, "END_OF_INPUT")
     text = command.stdin if command.stdin.endswith("\n") else command.stdin + "\n"
     if not command.secrets:
         return f" <<'{word}'\n{text}{word}\n"

@@ -14,7 +14,7 @@ from typing import Any, Final
 from cockpit.bringup.runner import Planned
 from cockpit.cli.output import name, say
 from cockpit.cli.show import indented
-from cockpit.hosts.quoting import command_line
+from cockpit.hosts.quoting import command_line, delimiter
 from cockpit.model.command import Command
 
 SHORT: Final = 5
@@ -47,9 +47,7 @@ def _is_short(command: Command) -> bool:
 
 
 def _whole(command: Command) -> None:
-    word = "EOF"
-    while word in command.stdin:
-        word += "_"
+    word = delimiter(command.stdin, "EOF")
     say(f"  {name(command_line(command))}" + (f" <<'{word}'" if command.stdin else ""))
     if command.stdin:
         say(f"{indented(command.stdin.rstrip(chr(10)))}\n  {word}")

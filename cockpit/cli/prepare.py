@@ -16,7 +16,7 @@ from cockpit.cli import exits, show
 from cockpit.cli.output import name, rewrite, say
 from cockpit.cli.verbs import session_for
 from cockpit.cli.watch import MARKS
-from cockpit.hosts.quoting import command_line
+from cockpit.hosts.quoting import command_line, delimiter
 
 
 async def prepare(
@@ -99,9 +99,10 @@ class _Lines:
                 say(show.indented(task.by_hand))
             for command in task.commands:
                 say(f"    # {command.host}: {name(command.why)}")
-                say(show.indented(command_line(command) + (" <<'EOF'" if command.stdin else "")))
+                word = delimiter(command.stdin, "EOF")
+                say(show.indented(command_line(command) + (f" <<'{word}'" if command.stdin else "")))
                 if command.stdin:
-                    say(show.indented(command.stdin.rstrip("\n") + "\nEOF"))
+                    say(show.indented(f"{command.stdin.rstrip(chr(10))}\n{word}"))
 
     def tell(self, event: TaskEvent) -> None:
         """One line for each end of a task; the progress while it lasts."""

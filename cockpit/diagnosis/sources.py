@@ -149,9 +149,13 @@ def _of_archive(path: Path) -> Iterator[Source]:
 
 def _named(name: str, file: str, log: Unwrapped) -> Source:
     """A log whose file's name tells its role and host."""
-    role = role_of(file) if file else SERVE
-    serve = role != CONTAINER and _SERVES.search(log.data[:_HEAD])
-    return _of(name, host_of(file), SERVE if serve else role, log)
+    return _of(name, host_of(file), _role(role_of(file) if file else SERVE, log), log)
+
+
+def _role(named: str, log: Unwrapped) -> str:
+    """The role that the name tells, but of a serve log whatever its name."""
+    serve = named == OTHER or (named != CONTAINER and _SERVES.search(log.data[:_HEAD]))
+    return SERVE if serve else named
 
 
 def _source(file: Path, *, named: bool) -> Source:
@@ -163,8 +167,7 @@ def _source(file: Path, *, named: bool) -> Source:
     if role == OTHER and not named:
         return Source(str(file), host, OTHER, b"")
     log = _read(file)
-    serve = role == OTHER or (role != CONTAINER and _SERVES.search(log.data[:_HEAD]))
-    return _of(str(file), host, SERVE if serve else role, log)
+    return _of(str(file), host, _role(role, log), log)
 
 
 def collect(paths: Iterable[str | Path]) -> list[Source]:

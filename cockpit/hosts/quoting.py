@@ -33,6 +33,14 @@ def command_line(command: Command) -> str:
     return join(command.remote_argv)
 
 
+def delimiter(text: str, word: str) -> str:
+    """``word``, made longer until no line of ``text`` is it: it ends a here-document that hands on ``text``."""
+    lines = set(text.split("\n"))
+    while word in lines:
+        word += "_"
+    return word
+
+
 # Makes the command leader of a process group of its own, and tells its process id on standard error after a
 # token that this side made up: so it can be ended from another session. sshd does not deliver signals itself
 # where privilege separation is off, as for root (OpenSSH 9.2, session.c).
